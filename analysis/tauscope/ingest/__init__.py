@@ -1,0 +1,1 @@
+"""From the bytes of a log to rows; the same path for import and for live recording."""
