@@ -1,1 +1,7 @@
-"""From the bytes of a log to rows; the same path for import and for live recording."""
+"""Log bytes to rows: one vectorised parser for import and for live recording."""
+
+from __future__ import annotations
+
+from tauscope.ingest.parser import BLOCK, Batch, LogParser
+
+__all__ = ["BLOCK", "Batch", "LogParser"]
