@@ -1,0 +1,197 @@
+"""One way to ask: an in-memory DuckDB with views and macros over stores.
+
+Nothing is copied and nothing is locked: the views read the stores' Parquet files.
+The connection can read those files and no others, and can write none, so SQL from
+anyone may run on it.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from tauscope import places, schema, store
+from tauscope.errors import Problem
+
+# Columns by which rows may be picked and grouped: what is known of a run or a request.
+DIMENSIONS = (
+    "workload", "arm", "simulated", "machine", "model", "experiment", "prompt_id",
+    "run_id", "request_id", "log_id", "source", "drafter", "draft_depth",
+)  # fmt: skip
+_ROWS = {
+    "run_rows": (schema.RUNS, None),
+    "request_rows": (schema.REQUESTS, "request_files"),
+    "cycle_rows": (schema.CYCLES, "cycle_files"),
+    "refused_rows": (schema.REFUSED, "refused_files"),
+}
+
+
+class Catalog:
+    """Stores, opened for questions. `damaged` lists what had to be left out, and why.
+
+    `stores` are absolute paths; `origin` says in words where the choice came from.
+    """
+
+    def __init__(self, stores: Sequence[Path], origin: str = "--traces") -> None:
+        contents = store.read(stores)
+        self.stores = list(stores)
+        self.origin = origin
+        self.damaged = contents.damaged
+        self.runs = contents.runs
+        files = {name: contents.files(name) for _, name in _ROWS.values() if name}
+        files["run_files"] = sorted(
+            {str(Path(s) / "runs" / f"{log}.parquet")
+             for s, log in contents.runs.select("store", "log_id").iter_rows()}
+        )  # fmt: skip
+        # A bad UTF-8 label must not stop a reader: text columns are checked at import.
+        self.con = duckdb.connect(":memory:", config={"autoload_known_extensions": False})
+        every = [path for paths in files.values() for path in paths]
+        self.con.execute("SET allowed_paths = $paths", {"paths": every})
+        # A query too big for memory spills there, not into the caller's folder.
+        self.con.execute("SET temp_directory = $spill", {"spill": tempfile.gettempdir()})
+        self.con.execute("SET enable_external_access = false")
+        for view, (table, column) in _ROWS.items():
+            self.con.execute(self._view(view, table, files[column or "run_files"]))
+        self.con.execute(sql_text("macros"))
+        self.con.execute(sql_text("views"))
+        for statement in _comments():
+            self.con.execute(statement)
+        self.con.execute("SET lock_configuration = true")
+
+    def _view(self, view: str, table: schema.Table, files: list[str]) -> str:
+        """CREATE VIEW over `files`, cast to the schema; columns no file has are NULL."""
+        if not files:
+            columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in table.columns)
+            return f"CREATE VIEW {view} AS SELECT {columns} WHERE FALSE"
+        # DuckDB takes *, ? and [ for patterns; in brackets they mean themselves.
+        listed = ", ".join(_literal(re.sub(r"([*?\[])", r"[\1]", path)) for path in files)
+        source = f"read_parquet([{listed}], union_by_name = true)"
+        have = {row[0] for row in self.con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        columns = ", ".join(
+            (f'"{c.name}"' if c.name in have else "NULL") + f'::{c.type} AS "{c.name}"'
+            for c in table.columns
+        )
+        return f"CREATE VIEW {view} AS SELECT {columns} FROM {source}"
+
+    def query(self, text_or_name: str, **params: Any) -> pl.DataFrame:
+        """The rows of a named query (a file of sql/) or of SQL text, values bound from `params`.
+
+        Decimals come back as floats. Raises Problem with DuckDB's own words.
+        """
+        named = re.fullmatch(r"[a-z_]+", text_or_name) is not None
+        text = sql_text(text_or_name) if named else text_or_name
+        return self.run(text, text_or_name if named else "sql", params)
+
+    def run(self, text: str, name: str, params: Mapping[str, Any]) -> pl.DataFrame:
+        """Like `query`, for text that was put together; `name` stands before an error."""
+        try:
+            frame = self.con.sql(text, params=dict(params) or None).pl()
+        except duckdb.Error as error:
+            raise Problem(f"{name}: {str(error).strip()}") from error
+        decimals = [c for c, t in frame.schema.items() if t.base_type() in (pl.Decimal, pl.Int128)]
+        return frame.with_columns(pl.col(decimals).cast(pl.Float64)) if decimals else frame
+
+    def ask(self, text: str) -> pl.DataFrame:
+        """The rows of one SELECT (or EXPLAIN of one) typed by a user.
+
+        Raises Problem when the text is anything else: DuckDB's settings alone still
+        let COPY and ATTACH write inside the store.
+        """
+        try:
+            statements = duckdb.extract_statements(text)
+        except duckdb.Error as error:
+            raise Problem(f"sql: {str(error).strip()}") from error
+        if len(statements) != 1:
+            raise Problem(f"sql: {len(statements)} statements; give exactly one SELECT")
+        kind = statements[0].type
+        body = text
+        if kind == duckdb.StatementType.EXPLAIN:
+            body = re.sub(r"(?is)^\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", "", text, count=1)
+            try:
+                inner = duckdb.extract_statements(body)
+            except duckdb.Error:
+                inner = []
+            kind = inner[0].type if len(inner) == 1 else None
+        if kind != duckdb.StatementType.SELECT:
+            raise Problem("sql: only a SELECT may run here; the traces are read, never written")
+        return self.run(text, "sql", {})
+
+
+def connect(traces: Sequence[str | Path] | None = None) -> Catalog:
+    """Open the stores that `traces` names, or the usual ones (see places.to_read)."""
+    stores, origin = places.to_read(traces)
+    return Catalog(stores, origin)
+
+
+@cache
+def sql_text(name: str) -> str:
+    """The text of sql/<name>.sql. Raises Problem for a name that doesn't exist."""
+    path = resources.files("tauscope") / "sql" / f"{name}.sql"
+    if not path.is_file():
+        raise Problem(f"{name}: no query of that name; see analysis/tauscope/sql/")
+    return path.read_text(encoding="utf-8")
+
+
+def selection(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A WHERE condition over DIMENSIONS and the values to bind, from {column: value}.
+
+    A value that is a list matches any of its members. Raises Problem for a column that
+    is no dimension.
+    """
+    conditions, params = ["TRUE"], {}
+    for number, (column, value) in enumerate(where.items()):
+        dimension(column)
+        key = f"where_{number}"
+        params[key] = [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
+        conditions.append(f"list_contains(${key}, {column}::VARCHAR)")
+    return " AND ".join(conditions), params
+
+
+def dimension(column: str) -> str:
+    """`column` when it is one to group or pick by; else raises Problem that lists them."""
+    if column not in DIMENSIONS:
+        raise Problem(
+            f"{column}: not a column to group or pick by; use one of {', '.join(DIMENSIONS)}"
+        )
+    return column
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _comments() -> list[str]:
+    """COMMENT ON for every view, column and macro, so the database explains itself."""
+    views = {"runs": schema.RUNS, "requests": schema.REQUESTS, "cycles": schema.CYCLES,
+             "refused": schema.REFUSED}  # fmt: skip
+    out = []
+    for view, table in views.items():
+        out.append(f"COMMENT ON VIEW {view} IS {_literal(table.grain)}")
+        for column in table.columns:
+            about = f"[{column.unit}] {column.about}" if column.unit else column.about
+            out.append(f'COMMENT ON COLUMN {view}."{column.name}" IS {_literal(about)}')
+    out += [
+        "COMMENT ON VIEW facts IS 'what the log says of a run, each fact with its line'",
+        "COMMENT ON VIEW unfit_lines IS 'lines that look like speculation but fit no shape'",
+        "COMMENT ON VIEW warmup IS 'first cycles of a run that stay out of time ratios'",
+        "COMMENT ON VIEW request_sums IS 'numerators and denominators of each metric, by request'",
+    ]
+    lines = sql_text("macros").splitlines()
+    about: list[str] = []
+    for line in lines:
+        if line.startswith("--"):
+            about.append(line[2:].strip())
+        elif match := re.match(r"CREATE MACRO (\w+)", line):
+            if about:
+                out.append(f"COMMENT ON MACRO {match[1]} IS {_literal(' '.join(about))}")
+        elif not line.strip():
+            about = []
+    return out

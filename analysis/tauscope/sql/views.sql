@@ -1,0 +1,151 @@
+-- Question: what does a store hold, with every label in place?
+-- Grain: one view a table; `request_sums` has one row a request.
+-- The relations run_rows, request_rows, cycle_rows and refused_rows are the files as
+-- they are, cast to the schema; these views add the labels and the sums.
+
+CREATE VIEW runs AS
+SELECT * REPLACE (COALESCE(workload, 'unlabelled') AS workload,
+                  COALESCE(arm, 'unlabelled') AS arm)
+FROM run_rows;
+
+CREATE VIEW requests AS
+SELECT
+  q.* REPLACE (COALESCE(q.workload, r.workload, 'unlabelled') AS workload,
+               COALESCE(q.prompt_id, r.prompt_id) AS prompt_id),
+  COALESCE(r.arm, 'unlabelled') AS arm,
+  r.simulated, r.machine, r.model, r.experiment, r.drafter, r.draft_depth, r.log_id,
+  r.source, r.baseline_drafts
+FROM request_rows AS q
+LEFT JOIN run_rows AS r USING (run_id);
+
+CREATE VIEW cycles AS
+SELECT
+  c.*,
+  COALESCE(q.workload, r.workload, 'unlabelled') AS workload,
+  COALESCE(r.arm, 'unlabelled') AS arm,
+  COALESCE(q.prompt_id, r.prompt_id) AS prompt_id,
+  r.simulated, r.machine, r.model, r.experiment
+FROM cycle_rows AS c
+LEFT JOIN request_rows AS q USING (run_id, request_id)
+LEFT JOIN run_rows AS r USING (run_id);
+
+CREATE VIEW refused AS
+SELECT
+  c.*,
+  COALESCE(q.workload, r.workload, 'unlabelled') AS workload,
+  COALESCE(r.arm, 'unlabelled') AS arm,
+  COALESCE(q.prompt_id, r.prompt_id) AS prompt_id,
+  r.simulated
+FROM refused_rows AS c
+LEFT JOIN request_rows AS q USING (run_id, request_id)
+LEFT JOIN run_rows AS r USING (run_id);
+
+CREATE VIEW facts AS
+SELECT run_id, fact.name AS name, fact.value AS value, fact.line AS line
+FROM (SELECT run_id, UNNEST(facts) AS fact FROM run_rows);
+
+CREATE VIEW unfit_lines AS
+SELECT run_id, example.line AS line, example.text AS text
+FROM (SELECT run_id, UNNEST(unfit_examples) AS example FROM run_rows);
+
+-- Warm-up: how many first cycles of a run are slower than the rest and stay out of time
+-- ratios. A cycle's time is held against the median of its outcome in cycles 256 to 4095;
+-- the warm-up ends where eight cycles in a row average less than 5 % above it. A run that
+-- never settles, or is too short to tell, has none.
+CREATE VIEW warmup AS
+WITH settled AS (
+  SELECT run_id, outcome, MEDIAN(wall_ms) AS usual_ms
+  FROM cycle_rows
+  WHERE cycle BETWEEN 256 AND 4095 AND wall_ms > 0
+  GROUP BY run_id, outcome
+  HAVING COUNT(*) >= 8
+), early AS (
+  SELECT
+    run_id, cycle,
+    AVG(wall_ms / usual_ms) OVER (
+      PARTITION BY run_id ORDER BY cycle ROWS BETWEEN CURRENT ROW AND 7 FOLLOWING) AS excess
+  FROM cycle_rows JOIN settled USING (run_id, outcome)
+  WHERE cycle < 256
+)
+SELECT run_id, COALESCE(MIN(cycle) FILTER (excess < 1.05), 0) AS warmup_cycles
+FROM early
+GROUP BY run_id;
+
+-- Numerators and denominators of every metric, summed over the cycles of one request
+-- (of one run where cycles can't be told apart), with the request's own times beside.
+CREATE VIEW request_sums AS
+WITH sums AS (
+  SELECT
+    run_id, request_id,
+    COUNT(*) AS cycles,
+    COUNT(*) FILTER (outcome = 'all_accepted') AS all_accepted,
+    COUNT(*) FILTER (outcome = 'partial') AS partial,
+    COUNT(*) FILTER (outcome = 'rejected') AS rejected,
+    COUNT(*) FILTER (outcome = 'folded') AS folded,
+    COUNT(*) FILTER (outcome = 'missed') AS missed,
+    COUNT(*) FILTER (outcome = 'bypassed') AS bypassed,
+    COUNT(*) FILTER (outcome = 'undrafted') AS undrafted,
+    COUNT(*) FILTER (outcome = 'unverified') AS unverified,
+    COUNT(*) FILTER (outcome = 'unlogged') AS unlogged,
+    COUNT(*) FILTER (outcome = 'unknown') AS unknown,
+    COUNT(*) FILTER (outcome = 'fallback') AS fallback,
+    tau_num(emitted) AS tau_num, tau_den(emitted) AS tau_den,
+    tau_forward_num(emitted, target_forwards) AS tau_forward_num,
+    tau_forward_den(emitted, target_forwards) AS tau_forward_den,
+    committed_acceptance_num(accepted, verified, outcome) AS committed_acceptance_num,
+    committed_acceptance_den(accepted, verified, outcome) AS committed_acceptance_den,
+    fold_rate_num(outcome) AS fold_rate_num, fold_rate_den(outcome) AS fold_rate_den,
+    gated_fold_rate_num(outcome, margin) AS gated_fold_rate_num,
+    gated_fold_rate_den(outcome, margin) AS gated_fold_rate_den,
+    draft_hit_rate_num(free_checked, free_accepted, verified, accepted) AS draft_hit_rate_num,
+    draft_hit_rate_den(free_checked, free_accepted, verified, accepted) AS draft_hit_rate_den,
+    draft_yield_num(free_accepted, accepted, drafted) AS draft_yield_num,
+    draft_yield_den(free_accepted, accepted, drafted) AS draft_yield_den,
+    draft_accuracy_num(first_draft_right(drafted, free_checked, free_accepted, verified,
+                                         accepted, draft_token, next_token))
+      AS draft_accuracy_num,
+    draft_accuracy_den(first_draft_right(drafted, free_checked, free_accepted, verified,
+                                         accepted, draft_token, next_token))
+      AS draft_accuracy_den,
+    drafting_share_num(drafted) AS drafting_share_num,
+    drafting_share_den(drafted) AS drafting_share_den,
+    verify_draft_ratio_num(outcome, verify_ms, draft_ms) AS verify_draft_ratio_num,
+    verify_draft_ratio_den(outcome, verify_ms, draft_ms) AS verify_draft_ratio_den,
+    ms_per_token_num(wall_ms, emitted) AS wall_num,
+    ms_per_token_den(wall_ms, emitted) AS wall_den
+  FROM cycle_rows
+  GROUP BY run_id, request_id
+), warm AS (
+  SELECT run_id, request_id, SUM(wall_ms) AS wall_num, SUM(emitted) AS wall_den,
+         COUNT(*) AS warmup_cycles
+  FROM cycle_rows JOIN warmup USING (run_id)
+  WHERE cycle < 256 AND cycle < warmup.warmup_cycles
+  GROUP BY run_id, request_id
+)
+SELECT
+  COALESCE(s.run_id, q.run_id) AS run_id,
+  COALESCE(s.request_id, q.request_id) AS request_id,
+  COALESCE(q.workload, r.workload, 'unlabelled') AS workload,
+  COALESCE(r.arm, 'unlabelled') AS arm,
+  COALESCE(q.prompt_id, r.prompt_id) AS prompt_id,
+  -- A prompt of a workload is the unit of evidence; unnamed, each request stands alone.
+  COALESCE(q.workload, r.workload, 'unlabelled') || '/' || COALESCE(
+    q.prompt_id, r.prompt_id,
+    COALESCE(s.run_id, q.run_id) || ':' || COALESCE(s.request_id, q.request_id, -1)) AS cluster,
+  r.simulated, r.machine, r.model, r.experiment, r.drafter, r.draft_depth, r.log_id, r.source,
+  r.baseline_drafts,
+  s.* EXCLUDE (run_id, request_id, wall_num, wall_den),
+  COALESCE(w.warmup_cycles, 0) AS warmup_cycles,
+  s.wall_num - COALESCE(w.wall_num, 0) AS wall_num,
+  s.wall_den - COALESCE(w.wall_den, 0) AS wall_den,
+  q.generated_tokens, q.decode_ms, q.prefill_ms, q.prompt_tokens, q.output_hash, q.overlaps,
+  -- The engine's own time and tokens for the request; one token's worth where only the
+  -- speed was printed (usable alone, never added up).
+  COALESCE(q.decode_ms, 1000.0 / NULLIF(q.decode_tokens_per_s, 0)) AS run_num,
+  CASE WHEN q.decode_ms IS NOT NULL THEN q.generated_tokens::DOUBLE
+       WHEN q.decode_tokens_per_s > 0 THEN 1.0 END AS run_den,
+  q.decode_ms IS NULL AND q.decode_tokens_per_s > 0 AS run_weightless
+FROM sums AS s
+FULL JOIN request_rows AS q USING (run_id, request_id)
+LEFT JOIN warm AS w ON w.run_id = s.run_id AND w.request_id IS NOT DISTINCT FROM s.request_id
+LEFT JOIN run_rows AS r ON r.run_id = COALESCE(s.run_id, q.run_id);

@@ -1,0 +1,255 @@
+"""A store on disk: commit logs to it, list them, keep the raw bytes, tidy up.
+
+A store is a folder of Parquet files. One small file in `runs/` for each log names
+every other file that belongs to it, so replacing that one file is the commit: a
+reader sees the old state or the new one, never a half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import filelock
+import polars as pl
+import pyarrow as pa
+from pyarrow import parquet
+
+from tauscope import __version__, schema
+from tauscope.errors import Problem
+
+ROOMS = ("runs", "requests", "cycles", "refused", "raw")
+# A reader that resolved a file before it was replaced may still want to open it.
+ORPHAN_AGE_S = 15 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A log that is left out of every answer, and why."""
+
+    store: Path
+    log_id: str
+    text: str
+
+
+@dataclass(slots=True)
+class Contents:
+    """What can be read of some stores: run rows (schema RUNS plus `store`) and what can't."""
+
+    runs: pl.DataFrame
+    damaged: list[Damage] = field(default_factory=list)
+
+    def files(self, column: str) -> list[str]:
+        """Absolute paths that the run rows name in `column`, each once, in order."""
+        pairs = self.runs.select("store", column).explode(column).drop_nulls().unique(
+            maintain_order=True
+        )
+        return [str(Path(store) / name) for store, name in pairs.iter_rows()]
+
+
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Hold the store's write lock; commits are short, so waiting is the right thing."""
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(root / ".lock", timeout=120):
+            yield
+    except filelock.Timeout:
+        raise Problem(
+            f"{root}: another command has held the store for two minutes; try again when it is done"
+        ) from None
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write `frame` under its final name in one step; a kill leaves only a dot file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        frame.write_parquet(part, compression="zstd", statistics=True)
+        with part.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class LogWriter:
+    """Collects the rows of one log and commits them together.
+
+    Parts of `cycles` and `refused` are written as they come, so memory doesn't grow
+    with the log; nothing shows until `commit`. `generation` tells this version of the
+    log's rows from an older one of the same log.
+    """
+
+    def __init__(self, root: Path, log_id: str, generation: str) -> None:
+        self.root = root
+        self.log_id = log_id
+        self.generation = generation
+        self._parts: dict[str, list[str]] = {"cycles": [], "refused": [], "requests": []}
+        self._next: dict[str, int] = {"cycles": 0, "refused": 0, "requests": 0}
+
+    def add(self, table: schema.Table, frame: pl.DataFrame) -> None:
+        """Write one part of `table` (cycles or refused); an empty frame writes nothing."""
+        if frame.is_empty():
+            return
+        number = self._next[table.name]
+        self._next[table.name] += 1
+        name = f"{table.name}/{self.log_id}.{self.generation}-{number:05d}.parquet"
+        write_parquet(schema.conform(frame, table), self.root / name)
+        self._parts[table.name].append(name)
+
+    def commit(
+        self,
+        runs: pl.DataFrame,
+        requests: pl.DataFrame,
+    ) -> None:
+        """Make the rows visible in one step. `runs` and `requests` hold the whole log's rows.
+
+        May be called again as a log grows: each call names all parts added so far.
+        """
+        self._parts["requests"] = []
+        self.add(schema.REQUESTS, requests)
+        rows = schema.conform(runs, schema.RUNS).with_columns(
+            pl.lit(self._parts["cycles"], dtype=pl.List(pl.String)).alias("cycle_files"),
+            pl.lit(self._parts["requests"], dtype=pl.List(pl.String)).alias("request_files"),
+            pl.lit(self._parts["refused"], dtype=pl.List(pl.String)).alias("refused_files"),
+            pl.lit(__version__).alias("version"),
+            pl.lit(schema.SCHEMA_VERSION, dtype=pl.Int32).alias("schema_version"),
+        )
+        with locked(self.root):
+            write_parquet(rows, self.root / "runs" / f"{self.log_id}.parquet")
+
+
+def read(roots: Sequence[Path]) -> Contents:
+    """Run rows of `roots`, with `store` and absolute checks of every file they name.
+
+    A log whose files are damaged is left out whole: half of a run's cycles would give
+    a wrong number, not a smaller one. The same log in two stores counts once, the
+    longer copy.
+    """
+    frames: list[pl.DataFrame] = []
+    damaged: list[Damage] = []
+    for root in roots:
+        for path in sorted((root / "runs").glob("*.parquet")):
+            rows, damage = _read_log(root, path)
+            if damage:
+                damaged.append(Damage(root, path.stem, damage))
+            elif rows is not None:
+                frames.append(rows)
+    if not frames:
+        empty = schema.empty(schema.RUNS).with_columns(pl.lit("").alias("store"))
+        return Contents(empty, damaged)
+    runs = pl.concat(frames)
+    longest = (
+        runs.group_by("log_id", "store", maintain_order=True)
+        .agg(pl.col("raw_bytes").max().fill_null(0))
+        .sort("raw_bytes", descending=True, maintain_order=True)
+        .unique("log_id", keep="first", maintain_order=True)
+        .select("log_id", "store")
+    )
+    runs = runs.join(longest, on=["log_id", "store"], how="semi", maintain_order="left")
+    return Contents(runs, damaged)
+
+
+def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
+    """The rows of one runs file, or the reason why they can't be used."""
+    try:
+        rows = pl.read_parquet(path, glob=False)
+        newest = rows["schema_version"].max() if "schema_version" in rows.columns else 0
+        if newest is not None and newest > schema.SCHEMA_VERSION:
+            return None, f"{path}: written by a newer tauscope; left out until you upgrade"
+        rows = schema.conform(rows, schema.RUNS).with_columns(pl.lit(str(root)).alias("store"))
+        named = rows.select(
+            pl.concat_list(
+                pl.col("cycle_files", "request_files", "refused_files").fill_null([])
+            ).explode()
+        ).to_series().drop_nulls().unique()
+    except FileNotFoundError:
+        return None, ""  # replaced by a writer between the listing and the reading
+    except (pl.exceptions.PolarsError, OSError) as error:
+        return None, f"{path}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
+    for name in named:
+        try:
+            # Polars' own reader of footers would take * and [ in a path for a pattern.
+            parquet.read_metadata(_inside(root, name))
+        except (pa.ArrowException, OSError) as error:
+            return None, f"{root / name}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
+    return rows, ""
+
+
+def _inside(root: Path, name: str) -> Path:
+    """`name` under `root`; a store from a stranger may not point outside itself."""
+    path = (root / name).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise OSError(f"{name} is outside the store")
+    return path
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+
+
+def _remedy(root: Path, log_id: str) -> str:
+    raw = root / "raw" / f"{log_id}.log.zst"
+    if raw.exists():
+        return f"log {log_id} is left out; run: tauscope import {raw}"
+    return f"log {log_id} is left out; import or make it again"
+
+
+def forget(root: Path, log_id: str) -> None:
+    """Take a log's rows out of the store; its raw bytes stay."""
+    with locked(root):
+        (root / "runs" / f"{log_id}.parquet").unlink(missing_ok=True)
+
+
+def relabel(root: Path, log_id: str, labels: pl.DataFrame, requests: pl.DataFrame) -> None:
+    """Replace a log's run rows and request rows; cycles are not touched.
+
+    `labels` and `requests` are the whole log's rows of schema RUNS and REQUESTS.
+    """
+    name = f"requests/{log_id}.{_stamp()}.parquet"
+    write_parquet(schema.conform(requests, schema.REQUESTS), root / name)
+    rows = schema.conform(labels, schema.RUNS).with_columns(
+        pl.lit([name], dtype=pl.List(pl.String)).alias("request_files")
+    )
+    with locked(root):
+        write_parquet(rows, root / "runs" / f"{log_id}.parquet")
+    collect_orphans(root)
+
+
+def _stamp() -> str:
+    return f"{time.time_ns():x}"
+
+
+def collect_orphans(root: Path, age_s: float = ORPHAN_AGE_S) -> list[Path]:
+    """Remove table files that no runs file names any more and that are old enough."""
+    now = time.time()
+    with locked(root):
+        listed = sorted((root / "runs").glob("*.parquet"))
+        try:
+            named = _named(root, listed)
+        except (pl.exceptions.PolarsError, OSError):
+            return []  # something is damaged: removing files now could lose the remedy
+        gone = [
+            path
+            for room in ("requests", "cycles", "refused")
+            for path in (root / room).glob("*.parquet")
+            if f"{room}/{path.name}" not in named and now - path.stat().st_mtime > age_s
+        ]
+        for path in gone:
+            path.unlink(missing_ok=True)
+    return gone
+
+
+def _named(root: Path, listed: Iterable[Path]) -> set[str]:
+    columns = ["cycle_files", "request_files", "refused_files"]
+    names: set[str] = set()
+    for path in listed:
+        rows = pl.read_parquet(path, columns=columns, glob=False)
+        for column in columns:
+            names.update(rows[column].explode().drop_nulls())
+    return names
