@@ -24,11 +24,11 @@ Depth = Annotated[int, Meta(ge=1, le=64)]
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
 
 
-class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An unknown key is a typing error, never to be passed over."""
 
 
-class Costs(Strict):
+class Costs(Strict, kw_only=True):
     """What a cycle's parts take, common to all workloads, in ms.
 
     `forward_ms[i]` is one target pass that scores i + 1 tokens together: the first
@@ -52,7 +52,7 @@ class Costs(Strict):
     prefill_tokens_per_s: Annotated[float, Meta(gt=0, le=1e9)] = 500.0
 
 
-class Workload(Strict):
+class Workload(Strict, kw_only=True):
     """The texts of one workload: what the drafter's margin is at a position, and its luck.
 
     Margin: |mean + prompt's shift + sd · z|, z a standard normal AR(1) along the text: the
@@ -78,22 +78,22 @@ class Workload(Strict):
     depth_decay: Share = 1.0
 
 
-class Run(Strict, tag_field="path"):
+class Run(Strict, kw_only=True, tag_field="path"):
     """One engine process: `arm` is its label, `workloads` what it generates (absent: all)."""
 
     arm: Name
     workloads: list[Name] | None = None
 
 
-class Off(Run, tag="off", frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Off(Run, tag="off", kw_only=True):
     """No drafter: a clean baseline."""
 
 
-class Shadow(Run, tag="shadow", frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Shadow(Run, tag="shadow", kw_only=True):
     """One draft at every position, never bet on."""
 
 
-class Continuous(Run, tag="continuous", frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Continuous(Run, tag="continuous", kw_only=True):
     """Base token and up to `depth` drafts in one pass; no `threshold`, no gate.
 
     The gate reads the first draft's margin before a second one is made.
@@ -103,13 +103,13 @@ class Continuous(Run, tag="continuous", frozen=True, forbid_unknown_fields=True,
     threshold: Logits | None = None
 
 
-class Legacy(Run, tag="legacy", frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Legacy(Run, tag="legacy", kw_only=True):
     """Base decode, a free check of draft 1, then draft 2 folded or bet on."""
 
     threshold: Logits | None = 3.0
 
 
-class Model(Strict):
+class Model(Strict, kw_only=True):
     """All that is stated; `simulate` draws from it."""
 
     name: Name
