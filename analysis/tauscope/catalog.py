@@ -137,22 +137,31 @@ def sql_text(name: str) -> str:
     path = resources.files("tauscope") / "sql" / f"{name}.sql"
     if not path.is_file():
         raise Problem(f"{name}: no query of that name; see analysis/tauscope/sql/")
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    if "{measures}" in text and name != "measures":
+        text = text.replace("{measures}", re.sub(r"(?m)^--.*\n", "", sql_text("measures")).strip())
+    return text
 
 
 def selection(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A WHERE condition over DIMENSIONS and the values to bind, from {column: value}.
 
-    A value that is a list matches any of its members. Raises Problem for a column that
-    is no dimension.
+    A value that is a list matches any of its members, None matches NULL. Raises Problem
+    for a column that is no dimension.
     """
     conditions, params = ["TRUE"], {}
     for number, (column, value) in enumerate(where.items()):
-        dimension(column)
+        values = value if isinstance(value, list | tuple) else [value]
         key = f"where_{number}"
-        params[key] = [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
-        conditions.append(f"list_contains(${key}, {column}::VARCHAR)")
+        known = f"list_contains(${key}, {dimension(column)}::VARCHAR)"
+        params[key] = [_text(v) for v in values if v is not None]
+        conditions.append(f"({known} OR {column} IS NULL)" if None in values else known)
     return " AND ".join(conditions), params
+
+
+def _text(value: Any) -> str:
+    """`value` as DuckDB writes it in a cast to text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def dimension(column: str) -> str:

@@ -45,8 +45,11 @@ class Contents:
 
     def files(self, column: str) -> list[str]:
         """Absolute paths that the run rows name in `column`, each once, in order."""
-        pairs = self.runs.select("store", column).explode(column).drop_nulls().unique(
-            maintain_order=True
+        pairs = (
+            self.runs.select("store", column)
+            .explode(column)
+            .drop_nulls()
+            .unique(maintain_order=True)
         )
         return [str(Path(store) / name) for store, name in pairs.iter_rows()]
 
@@ -163,11 +166,16 @@ def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
         if newest is not None and newest > schema.SCHEMA_VERSION:
             return None, f"{path}: written by a newer tauscope; left out until you upgrade"
         rows = schema.conform(rows, schema.RUNS).with_columns(pl.lit(str(root)).alias("store"))
-        named = rows.select(
-            pl.concat_list(
-                pl.col("cycle_files", "request_files", "refused_files").fill_null([])
-            ).explode()
-        ).to_series().drop_nulls().unique()
+        named = (
+            rows.select(
+                pl.concat_list(
+                    pl.col("cycle_files", "request_files", "refused_files").fill_null([])
+                ).explode()
+            )
+            .to_series()
+            .drop_nulls()
+            .unique()
+        )
     except FileNotFoundError:
         return None, ""  # replaced by a writer between the listing and the reading
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -177,7 +185,10 @@ def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
             # Polars' own reader of footers would take * and [ in a path for a pattern.
             parquet.read_metadata(_inside(root, name))
         except (pa.ArrowException, OSError) as error:
-            return None, f"{root / name}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
+            return (
+                None,
+                f"{root / name}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}",
+            )
     return rows, ""
 
 

@@ -55,6 +55,9 @@ SELECT
   strict_sum(CASE time_basis WHEN 'cycles' THEN wall_den WHEN 'run' THEN run_den END)
     AS ms_per_token_den,
   strict_sum(generated_tokens) AS generated_tokens,
+  -- Greedy repeats of a prompt say the same; NULL where one request has no hash.
+  CASE WHEN COUNT(output_hash) = COUNT(*) THEN LIST_SORT(LIST_DISTINCT(LIST(output_hash))) END
+    AS outputs,
   BOOL_OR(baseline_drafts) AS baseline_drafts
 FROM timed
 GROUP BY {dims}, cluster

@@ -24,7 +24,7 @@ SELECT
   COALESCE(q.workload, r.workload, 'unlabelled') AS workload,
   COALESCE(r.arm, 'unlabelled') AS arm,
   COALESCE(q.prompt_id, r.prompt_id) AS prompt_id,
-  r.simulated, r.machine, r.model, r.experiment
+  r.simulated, r.machine, r.model, r.experiment, r.drafter, r.draft_depth, r.log_id, r.source
 FROM cycle_rows AS c
 LEFT JOIN request_rows AS q USING (run_id, request_id)
 LEFT JOIN run_rows AS r USING (run_id);
@@ -89,30 +89,7 @@ WITH sums AS (
     COUNT(*) FILTER (outcome = 'unlogged') AS unlogged,
     COUNT(*) FILTER (outcome = 'unknown') AS unknown,
     COUNT(*) FILTER (outcome = 'fallback') AS fallback,
-    tau_num(emitted) AS tau_num, tau_den(emitted) AS tau_den,
-    tau_forward_num(emitted, target_forwards) AS tau_forward_num,
-    tau_forward_den(emitted, target_forwards) AS tau_forward_den,
-    committed_acceptance_num(accepted, verified, outcome) AS committed_acceptance_num,
-    committed_acceptance_den(accepted, verified, outcome) AS committed_acceptance_den,
-    fold_rate_num(outcome) AS fold_rate_num, fold_rate_den(outcome) AS fold_rate_den,
-    gated_fold_rate_num(outcome, margin) AS gated_fold_rate_num,
-    gated_fold_rate_den(outcome, margin) AS gated_fold_rate_den,
-    draft_hit_rate_num(free_checked, free_accepted, verified, accepted) AS draft_hit_rate_num,
-    draft_hit_rate_den(free_checked, free_accepted, verified, accepted) AS draft_hit_rate_den,
-    draft_yield_num(free_accepted, accepted, drafted) AS draft_yield_num,
-    draft_yield_den(free_accepted, accepted, drafted) AS draft_yield_den,
-    draft_accuracy_num(first_draft_right(drafted, free_checked, free_accepted, verified,
-                                         accepted, draft_token, next_token))
-      AS draft_accuracy_num,
-    draft_accuracy_den(first_draft_right(drafted, free_checked, free_accepted, verified,
-                                         accepted, draft_token, next_token))
-      AS draft_accuracy_den,
-    drafting_share_num(drafted) AS drafting_share_num,
-    drafting_share_den(drafted) AS drafting_share_den,
-    verify_draft_ratio_num(outcome, verify_ms, draft_ms) AS verify_draft_ratio_num,
-    verify_draft_ratio_den(outcome, verify_ms, draft_ms) AS verify_draft_ratio_den,
-    ms_per_token_num(wall_ms, emitted) AS wall_num,
-    ms_per_token_den(wall_ms, emitted) AS wall_den
+    {measures}
   FROM cycle_rows
   GROUP BY run_id, request_id
 ), warm AS (
@@ -138,7 +115,7 @@ SELECT
   COALESCE(w.warmup_cycles, 0) AS warmup_cycles,
   s.wall_num - COALESCE(w.wall_num, 0) AS wall_num,
   s.wall_den - COALESCE(w.wall_den, 0) AS wall_den,
-  q.generated_tokens, q.decode_ms, q.prefill_ms, q.prompt_tokens, q.output_hash, q.overlaps,
+  q.generated_tokens, q.decode_ms, q.prefill_ms, q.prompt_tokens, q.output_hash, q.overlapped,
   -- The engine's own time and tokens for the request; one token's worth where only the
   -- speed was printed (usable alone, never added up).
   COALESCE(q.decode_ms, 1000.0 / NULLIF(q.decode_tokens_per_s, 0)) AS run_num,

@@ -1,0 +1,197 @@
+"""The metrics by name: unit, denominator and direction, and the frames that hold them.
+
+What each metric divides by what is written in sql/macros.sql and nowhere else; here
+it is only asked for, grouped, and given its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tauscope import catalog, schema, stats, within
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One ratio of sums. `kind` picks its interval; `better` is up, down or none."""
+
+    name: str
+    label: str
+    unit: str
+    num: str
+    den: str
+    kind: str
+    better: str
+
+
+METRICS = tuple(
+    Metric(*row)
+    for row in (
+        ("tau", "τ, tokens per cycle", "tokens/cycle", "Σ emitted", "cycles", "ratio", "up"),
+        ("tau_forward", "tokens per target pass", "tokens/pass", "Σ emitted",
+         "Σ target_forwards", "ratio", "up"),
+        ("committed_acceptance", "committed-draft acceptance", "ratio", "Σ accepted",
+         "Σ verified, fallback cycles left out", "proportion", "up"),
+        ("fold_rate", "fold rate", "ratio", "folded cycles", "all cycles", "proportion", "none"),
+        ("gated_fold_rate", "gated fold rate", "ratio", "folded cycles with a margin",
+         "cycles whose margin the gate read", "proportion", "none"),
+        ("draft_hit_rate", "draft hit rate", "ratio", "Σ (free_accepted + accepted)",
+         "Σ (free_checked + verified)", "proportion", "up"),
+        ("draft_yield", "draft yield", "ratio", "Σ (free_accepted + accepted)", "Σ drafted",
+         "proportion", "up"),
+        ("draft_accuracy", "draft accuracy", "ratio", "first draft right",
+         "cycles in which that is known, folds included", "proportion", "up"),
+        ("drafting_share", "drafting share", "ratio", "cycles with drafted > 0", "all cycles",
+         "proportion", "none"),
+        ("verify_draft_ratio", "verification over draft", "×", "Σ verify_ms over bets",
+         "Σ draft_ms over bets", "ratio", "none"),
+        ("ms_per_token", "time per token", "ms/token", "decode time", "tokens", "ratio", "down"),
+    )
+)  # fmt: skip
+BY_NAME = {metric.name: metric for metric in METRICS}
+# Metrics whose sums come straight from the cycles; ms_per_token chooses its source.
+_SUMMED = tuple(m.name for m in METRICS if m.name != "ms_per_token")
+COUNTS = (
+    "requests", "requests_with_cycles", "cycles", *schema.OUTCOMES, "warmup_cycles",
+)  # fmt: skip
+
+
+def clusters(
+    data: catalog.Catalog,
+    by: Sequence[str] = ("workload", "arm"),
+    where: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Sums behind every metric: one row a (`by`…, cluster), columns <metric>_num and _den.
+
+    `by` and the keys of `where` are names of catalog.DIMENSIONS; simulated and real runs
+    are always apart, so `simulated` is added to `by`. Raises Problem for another name.
+    """
+    by = _groups(by)
+    condition, params = catalog.selection(where or {})
+    dims = ", ".join(catalog.dimension(name) for name in by)
+    sums = ",\n  ".join(
+        f"strict_sum(CASE WHEN cycles IS NULL THEN 0 ELSE {name}_{end} END) AS {name}_{end}"
+        for name in _SUMMED
+        for end in ("num", "den")
+    )
+    text = catalog.sql_text("clusters").replace("{dims}", dims).replace("{sums}", sums)
+    return data.run(text.replace("{where}", condition), "clusters", params)
+
+
+def table(
+    data: catalog.Catalog,
+    by: Sequence[str] = ("workload", "arm"),
+    where: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Every metric by group, with its interval: one row a group.
+
+    Columns: `by` and `simulated`; clusters, named (clusters with a prompt id); the counts
+    of COUNTS; for each metric <m>, <m>_num, <m>_den, <m>_lo, <m>_hi, <m>_method, <m>_why;
+    tokens_per_s with its bounds; time_basis; generated_tokens, emitted,
+    unattributed_tokens; baseline_drafts. Units are those of METRICS.
+    """
+    by = _groups(by)
+    sums = clusters(data, by, where)
+    intervals = stats.grouped(sums, by, {m.name: m.kind for m in METRICS})
+    counts = sums.group_by(by, maintain_order=True).agg(
+        pl.col("named").sum().cast(pl.Int64),
+        *(pl.col(name).sum() for name in COUNTS),
+        pl.col("time_basis").first(),
+        pl.col("unweighted").any(),
+        _strict("generated_tokens"),
+        pl.col("baseline_drafts").any(ignore_nulls=False),
+    )
+    rows = intervals.join(counts, on=by, how="left", nulls_equal=True, maintain_order="left")
+    rows = _single_clusters(data, rows, by, where or {})
+    return rows.with_columns(
+        tokens_per_s=1000 / pl.col("ms_per_token"),
+        tokens_per_s_lo=1000 / pl.col("ms_per_token_hi"),
+        tokens_per_s_hi=1000 / pl.col("ms_per_token_lo"),
+        emitted=pl.col("tau_num"),
+        unattributed_tokens=pl.when(pl.col("requests_with_cycles") > 0).then(
+            pl.col("generated_tokens") - pl.col("tau_num")
+        ),
+        ms_per_token_why=_time_reason(),
+        **{f"{name}_why": _count_reason(name) for name in _SUMMED},
+    )
+
+
+def _groups(by: Sequence[str]) -> list[str]:
+    names = [catalog.dimension(name) for name in dict.fromkeys(by)]
+    return names if "simulated" in names else [*names, "simulated"]
+
+
+def _strict(name: str) -> pl.Expr:
+    column = pl.col(name)
+    return pl.when(column.null_count() == 0).then(column.sum()).alias(name)
+
+
+def _count_reason(name: str) -> pl.Expr:
+    """Why a count metric is null, in words that say what to do where something can be done."""
+    why = pl.col(f"{name}_why")
+    missing = pl.col(f"{name}_num").is_null() | pl.col(f"{name}_den").is_null()
+    return (
+        pl.when(pl.col("cycles") == 0)
+        .then(pl.lit("no cycle was logged"))
+        .when(missing & (pl.col("unknown") > 0))
+        .then(pl.format("{} cycles of a kind whose accounting is not documented", "unknown"))
+        .when(missing & (pl.col("unlogged") > 0))
+        .then(pl.format("{} cycles were printed nowhere; what they drafted is unknown", "unlogged"))
+        .when(missing)
+        .then(pl.lit("a column it needs was not logged in some cycles"))
+        .when(pl.col(name).is_null())
+        .then(pl.format("nothing to divide by: no {}", pl.lit(BY_NAME[name].den)))
+        .otherwise(why)
+    )
+
+
+def _time_reason() -> pl.Expr:
+    return (
+        pl.when(pl.col("time_basis").is_not_null())
+        .then(pl.col("ms_per_token_why"))
+        .when(pl.col("unweighted"))
+        .then(pl.lit("speeds without token counts can't be added up; import with --tokens N"))
+        .otherwise(pl.lit("some requests have neither cycle times nor a decode time"))
+    )
+
+
+def _single_clusters(
+    data: catalog.Catalog, rows: pl.DataFrame, by: Sequence[str], where: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Give groups of one prompt the interval that its cycles allow, labelled `within-run`."""
+    alone = rows.filter((pl.col("clusters") == 1) & (pl.col("cycles") > 1))
+    for group in alone.select(by).iter_rows(named=True):
+        cells = cycle_values(data, {**where, **group})
+        same = pl.all_horizontal(pl.col(k).eq_missing(pl.lit(v)) for k, v in group.items())
+        for metric in METRICS:
+            if metric.name == "ms_per_token" and rows.filter(same)["time_basis"][0] != "cycles":
+                continue
+            num, den = cells[f"{metric.name}_num"], cells[f"{metric.name}_den"]
+            found = within.within_run(num.to_numpy(), den.to_numpy(), metric.kind)
+            if found.lo is None and found.reason is None:
+                continue
+            rows = rows.with_columns(
+                pl.when(same).then(pl.lit(value, dtype=dtype)).otherwise(pl.col(name)).alias(name)
+                for name, value, dtype in (
+                    (f"{metric.name}_lo", found.lo, pl.Float64),
+                    (f"{metric.name}_hi", found.hi, pl.Float64),
+                    (f"{metric.name}_method", found.method, pl.String),
+                    (f"{metric.name}_why", found.reason, pl.String),
+                )
+            )
+    return rows
+
+
+def cycle_values(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:
+    """Numerator and denominator of every metric for each cycle of a selection, in order.
+
+    The macros of the metrics are used over groups of one cycle, so that what a cycle adds
+    to a sum is not written a second time.
+    """
+    condition, params = catalog.selection(where)
+    text = catalog.sql_text("cycle_values").replace("{where}", condition)
+    return data.run(text, "cycle_values", params)
