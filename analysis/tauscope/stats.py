@@ -24,8 +24,10 @@ LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
 RATIO_T, LOGIT_T, EXACT = "ratio-t", "logit-t", "clopper-pearson"
 KINDS = ("ratio", "proportion")
+FLAT = 1e-24  # squared relative spread that is rounding
 NOTHING = "nothing in the denominator"
 ONE = "one cluster: no spread between clusters to see"
+RANGE = "numbers too large or too small to reckon with"
 OUTSIDE = "numerator outside 0 … denominator: not a share"
 
 
@@ -63,8 +65,9 @@ def proportion(num: ArrayLike, den: ArrayLike) -> Interval:
     """Interval of a share Σnum / Σden within [0, 1]: counts of a subset over counts.
 
     As `ratio`, on the logit scale: the standard error is divided by p(1 - p) (delta
-    method) and the bounds are carried back. All or none: Clopper-Pearson on the counts,
-    which takes cycles as independent. Raises ValueError on unequal shapes.
+    method) and the bounds are carried back. All or none, or clusters that agree to the
+    last digit and so show no spread: Clopper-Pearson on the counts, which takes what was
+    counted as independent. Raises ValueError on unequal shapes.
     """
     return _single(num, den, "proportion")
 
@@ -98,25 +101,31 @@ def speedup(
     sizes = base.shape[1], treat.shape[1]
     clusters = min(sizes)
     if unknown:
-        return Interval(None, None, None, clusters, None, _unknown_reason(unknown, sum(sizes)))
+        many = clusters if paired else sum(sizes)
+        return Interval(None, None, None, clusters, None, _unknown_reason(unknown, many))
     sums = np.array([base.sum(axis=1), treat.sum(axis=1)])
     if clusters == 0 or not np.all(sums > 0):
         return Interval(None, None, None, clusters, None, "no time or no tokens in one of the arms")
-    value = float((sums[0, 0] / sums[0, 1]) / (sums[1, 0] / sums[1, 1]))
-    if clusters < 2:
-        reason = "one pair" if paired else "one cluster in an arm"
-        return Interval(value, None, None, clusters, None, f"{reason}: no spread to see")
-    # Deviations of log S; each arm's sum to 0, so no mean has to be taken off.
-    up = base[0] / sums[0, 0] - base[1] / sums[0, 1]
-    down = treat[0] / sums[1, 0] - treat[1] / sums[1, 1]
-    if paired:
-        variance, freedom = _spread(up - down), clusters - 1.0
-    else:
-        parts = np.array([_spread(up), _spread(down)])
-        variance = parts.sum()
-        weights = (parts**2 / (np.array(sizes) - 1)).sum()
-        freedom = variance**2 / weights if weights > 0 else clusters - 1.0
-    half = float(_student(np.array(freedom)) * np.sqrt(variance)) * value
+    with np.errstate(all="ignore"):
+        value = float((sums[0, 0] / sums[0, 1]) / (sums[1, 0] / sums[1, 1]))
+        if not np.isfinite(value):
+            return Interval(None, None, None, clusters, None, RANGE)
+        if clusters < 2:
+            reason = "one pair" if paired else "one cluster in an arm"
+            return Interval(value, None, None, clusters, None, f"{reason}: no spread to see")
+        # Deviations of log S; each arm's sum to 0, so no mean has to be taken off.
+        up = base[0] / sums[0, 0] - base[1] / sums[0, 1]
+        down = treat[0] / sums[1, 0] - treat[1] / sums[1, 1]
+        if paired:
+            variance, freedom = _spread(up - down), clusters - 1.0
+        else:
+            parts = np.array([_spread(up), _spread(down)])
+            variance = float(parts.sum())
+            weights = (parts**2 / (np.array(sizes) - 1)).sum()
+            freedom = variance**2 / weights if weights > 0 else clusters - 1.0
+        half = float(_student(np.array(freedom)) * np.sqrt(variance)) * value
+    if not np.isfinite(half):
+        return Interval(value, None, None, clusters, None, RANGE)
     method = "paired-t" if paired else "welch-t"
     return Interval(value, max(value - half, 0.0), value + half, clusters, method)
 
@@ -185,10 +194,10 @@ def _single(num: ArrayLike, den: ArrayLike, kind: str) -> Interval:
     pair = _pair(num, den)
     unknown = _unknown(pair)
     rows = pair.shape[1]
-    pair = np.where(np.isfinite(pair), pair, 0.0)
-    x, y = pair
+    x, y = np.where(np.isfinite(pair), pair, 0.0)
     total = y.sum()
-    square = ((x - (x.sum() / total if total else 0.0) * y) ** 2).sum()
+    with np.errstate(all="ignore"):
+        square = ((x - x.sum() / total * y) ** 2).sum()
     said = int(((x != 0) | (y != 0)).sum())
     cells = (np.array([float(cell)]) for cell in (x.sum(), total, square, said, unknown))
     *numbers, method, why = _limits(*cells, np.array([rows]), kind)
@@ -210,15 +219,19 @@ def _limits(
         value = np.where((unknown == 0) & (den != 0), num / den, np.nan)
         error = np.sqrt(said / (said - 1) * square) / np.abs(den)
         half = _student(said - 1) * error
+        value = np.where(np.isfinite(value), value, np.nan)
+        flat = square <= FLAT * num**2
     share = kind == "proportion"
     outside = share & ~np.isnan(value) & ((value < 0) | (value > 1))
     able = ~np.isnan(value) & (said > 1) & ~outside
-    exact = able & share & ((num == 0) | (num == den))
+    exact = able & share & ((num == 0) | (num == den) | flat)
     lo, hi = _logit_bounds(value, half) if share else _plain_bounds(value, half)
-    lo, hi = (np.where(able, bound, np.nan) for bound in (lo, hi))
     if exact.any():
-        low, high = _all_or_none(num, den)
+        low, high = clopper_pearson(num, den)
         lo, hi = np.where(exact, low, lo), np.where(exact, high, hi)
+    able &= np.isfinite(lo) & np.isfinite(hi)
+    exact &= able
+    lo, hi = (np.where(able, bound, np.nan) for bound in (lo, hi))
     usual = LOGIT_T if share else RATIO_T
     method = [(EXACT if e else usual) if a else None for a, e in zip(able, exact, strict=True)]
     why: list[str | None] = [None] * len(value)
@@ -226,9 +239,11 @@ def _limits(
         if unknown[row]:
             why[row] = _unknown_reason(int(unknown[row]), int(rows[row]))
         elif np.isnan(value[row]):
-            why[row] = NOTHING
+            why[row] = RANGE if den[row] else NOTHING
+        elif outside[row]:
+            why[row] = OUTSIDE
         else:
-            why[row] = OUTSIDE if outside[row] else ONE
+            why[row] = ONE if said[row] < 2 else RANGE
     return value, lo, hi, method, why
 
 
@@ -246,11 +261,15 @@ def _logit_bounds(value: NDArray, half: NDArray) -> tuple[NDArray, NDArray]:
         return np.minimum(expit(centre - reach), value), np.maximum(expit(centre + reach), value)
 
 
-def _all_or_none(num: NDArray, den: NDArray) -> tuple[NDArray, NDArray]:
-    """Clopper-Pearson where num is 0 or den: the beta quantile has a closed form there."""
-    with np.errstate(all="ignore"):
-        edge = TAIL ** (1 / den)
-    return np.where(num > 0, edge, 0.0), np.where(num > 0, 1.0, 1 - edge)
+def clopper_pearson(num: NDArray, den: NDArray) -> tuple[NDArray, NDArray]:
+    """Exact binomial bounds of `num` out of `den` (Clopper and Pearson 1934), any shape."""
+    from scipy.special import betaincinv
+
+    rest = den - num
+    # The beta distribution has no zero parameter: the bound at all or none is the edge itself.
+    lo = betaincinv(np.where(num > 0, num, 1), rest + 1, TAIL)
+    hi = betaincinv(num + 1, np.where(rest > 0, rest, 1), 1 - TAIL)
+    return np.where(num > 0, lo, 0.0), np.where(rest > 0, hi, 1.0)
 
 
 def _spread(deviations: NDArray) -> float:

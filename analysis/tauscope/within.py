@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tauscope.stats import NOTHING, OUTSIDE, TAIL, Interval, _all_or_none, _pair, _unknown
+from tauscope.stats import NOTHING, OUTSIDE, TAIL, Interval, _pair, _unknown, clopper_pearson
 
 WITHIN, WITHIN_EXACT = "within-run", "within-run-exact"
 SEED = 20240229
@@ -40,7 +40,7 @@ def within_run(num: ArrayLike, den: ArrayLike, kind: str = "ratio", seed: int = 
         if not 0 <= value <= 1:
             return Interval(value, None, None, 1, None, OUTSIDE)
         if value in (0.0, 1.0):
-            lo, hi = _all_or_none(totals[:1], totals[1:])
+            lo, hi = clopper_pearson(totals[:1], totals[1:])
             return Interval(value, float(lo[0]), float(hi[0]), 1, WITHIN_EXACT)
     sums, blocks = _resampled(pair, np.random.default_rng(seed))
     with np.errstate(all="ignore"):
