@@ -251,6 +251,12 @@ def collect_orphans(root: Path, age_s: float = ORPHAN_AGE_S) -> list[Path]:
             for path in (root / room).glob("*.parquet")
             if f"{room}/{path.name}" not in named and now - path.stat().st_mtime > age_s
         ]
+        gone += [
+            path
+            for room in ROOMS
+            for path in (root / room).glob(".*.part")
+            if now - path.stat().st_mtime > age_s
+        ]
         for path in gone:
             path.unlink(missing_ok=True)
     return gone

@@ -7,11 +7,13 @@ Nothing here is shared with the code that analyses: only the table definitions a
 - `walk`: the cycles that arise from walking the positions, for each path
 - `times`: what those cycles cost
 - `rows`: the frames
+- `write`: the frames into a store
 """
 
 from __future__ import annotations
 
 from tauscope.simulate.model import Model, load_model
 from tauscope.simulate.rows import Simulated, simulate
+from tauscope.simulate.write import write
 
-__all__ = ["Model", "Simulated", "load_model", "simulate"]
+__all__ = ["Model", "Simulated", "load_model", "simulate", "write"]

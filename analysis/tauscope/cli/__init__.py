@@ -1,0 +1,61 @@
+"""The command line. Commands live in one module a group; heavy imports wait inside them."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tauscope.errors import Problem
+
+app = typer.Typer(
+    name="tauscope",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Rich help costs more start-up than all else together; tables and progress use rich.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=(
+        "Traces of speculative decoding in ds4: every cycle in a store, every metric in SQL, "
+        "reports by notebook.\n\n"
+        "\b\n"
+        "  tauscope import run.log --workload code --arm mtp1\n"
+        "  tauscope metrics\n"
+        "  tauscope sql 'SELECT workload, tau(emitted) FROM cycles GROUP BY workload'\n"
+        "  tauscope report\n\n"
+        "Traces are looked for in --traces DIR, else $TAUSCOPE_TRACES, else traces/store of the "
+        "clone, else the bundled ones."
+    ),
+)
+
+
+def _register() -> None:
+    from tauscope.cli import ask, ingest, simulate
+
+    app.command("import", no_args_is_help=True)(ingest.import_)
+    app.command(no_args_is_help=True)(ingest.label)
+    app.command(no_args_is_help=True)(ingest.show)
+    app.command()(ask.runs)
+    app.command()(ask.metrics)
+    app.command(no_args_is_help=True)(ask.sql)
+    app.command()(ask.schema)
+    app.command(no_args_is_help=True)(simulate.simulate)
+
+
+def main() -> None:
+    """Run the command line; a Problem becomes one line on standard error and its exit code."""
+    from tauscope.cli.output import clean
+
+    _register()
+    try:
+        app()
+    except Problem as problem:
+        sys.stderr.write(clean(str(problem)) + "\n")
+        sys.exit(problem.code)
+    except BrokenPipeError:
+        # The reader has seen enough, as in `| head`; Python would complain while closing.
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,182 @@
+"""Commands that ask a store: runs, metrics, SQL and the catalogue of tables."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tauscope.cli import output
+from tauscope.cli.options import Json, Traces, Where, where_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def runs(traces: Traces = None, json: Json = False) -> None:
+    """List the runs of a store: labels, size, state and what the log left open.
+
+    tauscope runs --traces traces/sample
+    """
+    data = output.opened(traces)
+    rows = data.query("runs_listed")
+    if json:
+        output.emit_json(rows)
+        return
+    output.show_frame(rows, "runs")
+
+
+def metrics(
+    by: Annotated[
+        str,
+        typer.Option(metavar="COLUMNS", help="Group by these, comma between: workload,arm,run_id."),
+    ] = "workload,arm",
+    where: Where = None,
+    traces: Traces = None,
+    json: Json = False,
+) -> None:
+    """τ, acceptance, fold rate and speed by group, 95 % intervals, speed-ups with a verdict.
+
+    \b
+      tauscope metrics
+      tauscope metrics --by prompt_id,arm --where workload=code
+      tauscope metrics --json | jq '.metrics[] | {workload, arm, tau, tau_lo, tau_hi}'
+    """
+    from tauscope import metrics as measured
+    from tauscope import speedup
+
+    data = output.opened(traces)
+    chosen = where_of(where)
+    groups = [name.strip() for name in by.split(",") if name.strip()]
+    rows = measured.table(data, groups, chosen)
+    gains = speedup.table(data, chosen)
+    flips = speedup.flips(gains)
+    pooled = speedup.pooled(data, chosen)
+    if json:
+        output.emit_json(
+            {
+                "metrics": rows.to_dicts(),
+                "speedups": gains.to_dicts(),
+                "flips": flips.to_dicts(),
+                "pooled": pooled.to_dicts(),
+                "units": {m.name: {"unit": m.unit, "numerator": m.num, "denominator": m.den}
+                          for m in measured.METRICS},
+            }
+        )  # fmt: skip
+        return
+    if rows.is_empty():
+        output.show(
+            "no cycle, request or speed in this selection; tauscope runs lists what there is"
+        )
+        return
+    output.show(_metrics_table(rows, groups))
+    if not gains.is_empty():
+        output.show(_speedup_table(gains))
+        output.show(*_remarks(gains, flips, pooled))
+
+
+def _metrics_table(rows: pl.DataFrame, groups: list[str]) -> Any:
+    columns = [
+        *groups, ">prompts", ">cycles", ">τ tokens/cycle", ">committed acceptance", ">fold rate",
+        ">ms/token", ">tokens/s", "time from",
+    ]  # fmt: skip
+    cells = []
+    for row in rows.iter_rows(named=True):
+        cells.append(
+            [
+                *(str(row[g]) if row[g] is not None else "–" for g in groups),
+                str(row["clusters"]),
+                str(row["cycles"]),
+                output.interval(row["tau"], row["tau_lo"], row["tau_hi"]),
+                output.share(*(row[f"committed_acceptance{e}"] for e in ("", "_lo", "_hi"))),
+                output.share(*(row[f"fold_rate{e}"] for e in ("", "_lo", "_hi"))),
+                output.interval(*(row[f"ms_per_token{e}"] for e in ("", "_lo", "_hi")), ".2f"),
+                output.number(row["tokens_per_s"], ".2f"),
+                row["time_basis"] or "–",
+            ]
+        )
+    simulated = " (simulated)" if rows["simulated"].all() else ""
+    return output.table(f"metrics, 95 % intervals in brackets{simulated}", columns, cells)
+
+
+def _speedup_table(gains: pl.DataFrame) -> Any:
+    columns = ["workload", "arm against off", ">speed-up", ">pairs", "verdict", "why undecided"]
+    cells = [
+        [
+            row["workload"],
+            row["arm"],
+            output.gain(row["speedup"], row["speedup_lo"], row["speedup_hi"]),
+            str(row["pairs"]),
+            row["verdict"] or "none",
+            ", ".join(row["reasons"]) or row["speedup_why"] or "",
+        ]
+        for row in gains.iter_rows(named=True)
+    ]
+    return output.table("speed-up over the off arm, measured", columns, cells)
+
+
+def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for row in gains.iter_rows(named=True):
+        for remark in row["remarks"]:
+            said.setdefault(remark, []).append(f"{row['workload']}/{row['arm']}")
+    lines = [f"  {output.short(', '.join(who))}: {remark}" for remark, who in said.items()]
+    for row in flips.iter_rows(named=True):
+        lines.append(
+            f"  sign flip under {output.short(row['arm'])}: {output.short(row['gains'])} gains, "
+            f"{output.short(row['loses'])} loses"
+        )
+    if not flips.is_empty():
+        for row in pooled.iter_rows(named=True):
+            lines.append(
+                f"  pooled over workloads {output.gain(row['speedup'])} under "
+                f"{output.short(row['arm'])}: true of this mix alone, it hides the flip"
+            )
+    return lines
+
+
+def sql(
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="One SELECT; - reads it from stdin.")
+    ],
+    traces: Traces = None,
+    json: Json = False,
+) -> None:
+    """Ask anything: one SELECT over runs, requests, cycles, refused and facts.
+
+    \b
+      tauscope sql 'SELECT workload, arm, tau(emitted) FROM cycles GROUP BY ALL ORDER BY ALL'
+      tauscope sql 'SELECT outcome, count(*), avg(wall_ms) FROM cycles GROUP BY outcome' --json
+      tauscope sql - < analysis/queries/margins.sql
+
+    The traces can be read and nothing can be written. `tauscope schema` lists tables, columns
+    and macros.
+    """
+    data = output.opened(traces)
+    rows = data.ask(sys.stdin.read() if query == "-" else query)
+    if json:
+        output.emit_json(rows)
+    else:
+        output.show_frame(rows)
+
+
+def schema(traces: Traces = None, json: Json = False) -> None:
+    """Print the catalogue: every view, column and macro, with its unit and meaning.
+
+    tauscope schema
+    """
+    data = output.opened(traces)
+    rows = data.query("schema")
+    if json:
+        output.emit_json(rows)
+        return
+    for kind in rows["of"].unique(maintain_order=True):
+        part = rows.filter(rows["of"] == kind).drop("of")
+        output.show(
+            output.table(kind, part.columns, ([_text(c) for c in r] for r in part.iter_rows()), 400)
+        )
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

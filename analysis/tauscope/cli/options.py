@@ -1,0 +1,37 @@
+"""Options that several commands share, said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tauscope.errors import Problem
+
+Traces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--traces", metavar="DIR", help="Store to read; repeat it to read several as one."
+    ),
+]
+Store = Annotated[
+    str | None, typer.Option("--traces", metavar="DIR", help="Store to write to; made if missing.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="COLUMN=VALUE", help="Only these rows, as arm=mtp1; repeat to narrow."
+    ),
+]
+
+
+def where_of(pairs: list[str] | None) -> dict[str, list[str]]:
+    """{column: values} of COLUMN=VALUE pairs. Raises Problem (wrong use) for another form."""
+    chosen: dict[str, list[str]] = {}
+    for pair in pairs or []:
+        column, sign, value = pair.partition("=")
+        if not sign:
+            raise Problem(f"--where {pair}: write it as COLUMN=VALUE, as in arm=mtp1", code=2)
+        chosen.setdefault(column.strip(), []).append(value)
+    return chosen

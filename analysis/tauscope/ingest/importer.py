@@ -1,0 +1,389 @@
+"""Import a log into a store: told apart, parsed once, kept as it was, committed in one step."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import polars as pl
+import zstandard
+
+from tauscope import schema, store
+from tauscope.errors import Problem
+from tauscope.ingest import identity
+from tauscope.ingest.parser import Batch, LogParser
+from tauscope.ingest.source import Log
+
+Progress = Callable[[int], None]
+STATUSES = {
+    "imported": "new to the store",
+    "continued": "a log that was in the store has grown",
+    "recounted": "the same log, with another token count",
+    "relabelled": "the same log, with other labels",
+    "unchanged": "already in the store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the user says of the runs of a log; None leaves what is there."""
+
+    workload: str | None = None
+    arm: str | None = None
+    prompt_id: str | None = None
+
+    def given(self) -> dict[str, str]:
+        """The labels that were given, by column."""
+        pairs = {"workload": self.workload, "arm": self.arm, "prompt_id": self.prompt_id}
+        return {name: value for name, value in pairs.items() if value is not None}
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of one log. `status` is one word of STATUSES."""
+
+    source: str
+    status: str
+    log_id: str
+    runs: pl.DataFrame
+    requests: pl.DataFrame
+    outcomes: dict[str, int] = field(default_factory=dict)
+    emitted: int | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Counts for people and for --json; None where a count is unknown."""
+        total = {
+            name: int(self.runs[name].sum() or 0)
+            for name in ("lines", "ignored_lines", "unfit_lines", "refused_rows", "unlogged_cycles")
+        }
+        made = self.requests["generated_tokens"]
+        return {
+            "source": self.source,
+            "status": self.status,
+            "log_id": self.log_id,
+            "runs": self.runs["run_id"].to_list(),
+            "requests": self.requests.height,
+            "cycles": sum(self.outcomes.values()),
+            "outcomes": self.outcomes,
+            "tokens_accounted": self.emitted,
+            "tokens_generated": None if made.null_count() else int(made.sum()),
+            **total,
+            "unfit_examples": [e for row in self.runs["unfit_examples"] for e in (row or [])][:3],
+            "unknown_kinds": sorted({k for row in self.runs["unknown_kinds"] for k in (row or [])}),
+            "dialects": sorted({d for row in self.runs["dialects"] for d in (row or [])}),
+        }
+
+
+def import_log(
+    log: Log,
+    root: Path,
+    labels: Labels | None = None,
+    *,
+    tokens: int | None = None,
+    max_tokens: int | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Bring one log into the store at `root`.
+
+    `tokens`: exact count that its single request generated; `max_tokens`: a limit, kept
+    as a fact. `progress` is called with the number of bytes read, twice over the log.
+    Raises Problem for a log that says nothing of speculation, speed or requests, that
+    can't be read, or whose several requests can't share one token count.
+    """
+    labels = labels or Labels()
+    held = held_logs(root)
+    found = _restored(log, root) or identity.identify(log, held, root)
+    if found.kind in (identity.SAME, identity.OLDER):
+        runs, requests = read_rows(root, found.log_id)
+        counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}
+        new_counts = found.kind == identity.SAME and any(
+            value is not None and runs[name].to_list() != [value] * runs.height
+            for name, value in counts_given.items()
+        )
+        if not new_counts:
+            changed = apply_labels(runs, labels)
+            done = Imported(log.name, "unchanged", found.log_id, runs, requests)
+            if not changed.equals(runs):
+                store.relabel(root, found.log_id, changed, requests)
+                done = Imported(log.name, "relabelled", found.log_id, changed, requests)
+            done.outcomes, done.emitted = stored_counts(root, changed)
+            return done
+        tokens = tokens if tokens is not None else runs["tokens_exact"].max()
+        max_tokens = max_tokens if max_tokens is not None else runs["max_tokens"].max()
+    return _parse(log, root, found, labels, tokens, max_tokens, progress)
+
+
+def _parse(
+    log: Log,
+    root: Path,
+    found: identity.Identity,
+    labels: Labels,
+    tokens: int | None,
+    max_tokens: int | None,
+    progress: Progress | None,
+) -> Imported:
+    generation = found.sha256[:8] + (f"n{tokens}" if tokens is not None else "")
+    writer = store.LogWriter(root, found.log_id, generation)
+    parser = LogParser(log_id=found.log_id, tokens=tokens, max_tokens=max_tokens)
+    rows = Rows()
+    keep = _RawCopy(root, found.log_id, skip=found.bytes == 0 or _is_kept(log, root))
+    with keep:
+        for block in log.blocks():
+            keep.write(block)
+            rows.take(parser.feed(block), writer)
+            if progress:
+                progress(len(block))
+        rows.take(parser.finish(), writer)
+        runs, requests = rows.tables()
+        _check(log, runs, requests, rows, tokens)
+        keep.finish()
+    runs = runs.with_columns(
+        pl.lit(found.log_id).alias("log_id"),
+        pl.lit(Path(log.name).name).alias("source"),
+        pl.lit("import").alias("source_kind"),
+        pl.lit("complete").alias("state"),
+        pl.lit(False).alias("simulated"),
+        pl.lit(f"raw/{found.log_id}.log.zst").alias("raw_file"),
+        pl.lit(found.sha256).alias("raw_sha256"),
+        pl.lit(found.bytes, dtype=pl.Int64).alias("raw_bytes"),
+    )
+    runs, requests = _keep_labels(root, found, runs, requests)
+    runs = apply_labels(runs, labels)
+    writer.commit(runs, requests)
+    store.collect_orphans(root)
+    status = {identity.NEW: "imported", identity.GROWN: "continued"}.get(found.kind, "recounted")
+    return Imported(
+        log.name, status, found.log_id, runs, requests, rows.outcomes, rows.emitted_or_none()
+    )
+
+
+class Rows:
+    """Gathers a parser's batches: cycles go to the writer, requests and runs stay here."""
+
+    def __init__(self) -> None:
+        self._requests: list[pl.DataFrame] = []
+        self._runs: list[pl.DataFrame] = []
+        self.outcomes: dict[str, int] = {}
+        self.cycles = 0
+        self._emitted = 0
+        self._emitted_known = True
+
+    def take(self, batch: Batch, writer: store.LogWriter) -> None:
+        """Pass a batch's cycles and refused rows on, and keep its latest other rows."""
+        writer.add(schema.CYCLES, batch.cycles)
+        writer.add(schema.REFUSED, batch.refused)
+        for name, count in batch.cycles["outcome"].value_counts().iter_rows():
+            self.outcomes[name] = self.outcomes.get(name, 0) + count
+        self.cycles += batch.cycles.height
+        self._emitted += int(batch.cycles["emitted"].sum() or 0)
+        self._emitted_known &= batch.cycles["emitted"].null_count() == 0
+        if batch.requests.height:
+            self._requests.append(batch.requests)
+        if batch.runs.height:
+            self._runs.append(batch.runs)
+        if len(self._requests) > 64 or len(self._runs) > 64:
+            self._requests, self._runs = [self.tables()[1]], [self.tables()[0]]
+
+    def tables(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """(runs, requests): the latest row of each."""
+        runs = pl.concat(self._runs or [schema.empty(schema.RUNS)])
+        requests = pl.concat(self._requests or [schema.empty(schema.REQUESTS)])
+        return (
+            runs.unique("run_id", keep="last", maintain_order=True).sort("run_index"),
+            requests.unique(["run_id", "request_id"], keep="last", maintain_order=True),
+        )
+
+    def emitted_or_none(self) -> int | None:
+        """Σ emitted; None when one cycle's is unknown, or when there is no cycle."""
+        return self._emitted if self._emitted_known and self.cycles else None
+
+
+def apply_labels(runs: pl.DataFrame, labels: Labels) -> pl.DataFrame:
+    """`runs` with the given labels in place."""
+    return runs.with_columns(
+        pl.lit(value, dtype=pl.String).alias(name) for name, value in labels.given().items()
+    )
+
+
+def held_logs(root: Path) -> pl.DataFrame:
+    """Logs of a store, one row each: log_id, raw_bytes, raw_sha256, raw_file."""
+    runs = store.read([root]).runs if (root / "runs").is_dir() else schema.empty(schema.RUNS)
+    return runs.select("log_id", "raw_bytes", "raw_sha256", "raw_file").unique(
+        "log_id", maintain_order=True
+    )
+
+
+def read_rows(root: Path, log_id: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """(run rows, request rows) of one log as they are on disk."""
+    runs = schema.conform(
+        pl.read_parquet(root / "runs" / f"{log_id}.parquet", glob=False), schema.RUNS
+    )
+    names = runs["request_files"].explode().drop_nulls().unique(maintain_order=True)
+    frames = [
+        schema.conform(pl.read_parquet(root / name, glob=False), schema.REQUESTS) for name in names
+    ]
+    return runs, pl.concat(frames) if frames else schema.empty(schema.REQUESTS)
+
+
+def stored_counts(root: Path, runs: pl.DataFrame) -> tuple[dict[str, int], int | None]:
+    """(cycles by outcome, Σ emitted or None) of a log that is in the store already."""
+    counts: dict[str, int] = {}
+    emitted: int | None = None
+    known = True
+    for name in runs["cycle_files"].explode().drop_nulls().unique(maintain_order=True):
+        part = pl.read_parquet(root / name, columns=["outcome", "emitted"], glob=False)
+        for outcome, count in part["outcome"].value_counts().iter_rows():
+            counts[outcome] = counts.get(outcome, 0) + count
+        known &= part["emitted"].null_count() == 0
+        emitted = (emitted or 0) + int(part["emitted"].sum())
+    return counts, emitted if known else None
+
+
+def _keep_labels(
+    root: Path, found: identity.Identity, runs: pl.DataFrame, requests: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Carry labels over to a log that is parsed again; a new run takes the log's last ones."""
+    if found.kind == identity.NEW or not (root / "runs" / f"{found.log_id}.parquet").exists():
+        return runs, requests
+    old_runs, old_requests = read_rows(root, found.log_id)
+    names = ["workload", "arm", "prompt_id"]
+    runs = (
+        runs.drop(names)
+        .join(old_runs.select("run_id", *names), on="run_id", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(pl.col("run_index") > old_runs["run_index"].max())
+            .then(pl.lit(old_runs.sort("run_index")[name].last(), dtype=pl.String))
+            .otherwise(pl.col(name))
+            .alias(name)
+            for name in names
+        )
+    )
+    own = ["workload", "prompt_id"]
+    kept = old_requests.select("run_id", "request_id", *(pl.col(n).alias(f"old_{n}") for n in own))
+    requests = requests.join(
+        kept, on=["run_id", "request_id"], how="left", maintain_order="left"
+    ).with_columns(pl.coalesce(f"old_{n}", n).alias(n) for n in own)
+    return schema.conform(runs, schema.RUNS), schema.conform(requests, schema.REQUESTS)
+
+
+def _check(
+    log: Log, runs: pl.DataFrame, requests: pl.DataFrame, rows: Rows, tokens: int | None
+) -> None:
+    told = requests.filter(
+        pl.col("decode_tokens_per_s").is_not_null()
+        | pl.col("generated_tokens").is_not_null()
+        | pl.col("finish").is_not_null()
+        | pl.col("prompt_tokens").is_not_null()
+    )
+    if rows.cycles == 0 and told.is_empty() and not runs["refused_rows"].sum():
+        unfit = int(runs["unfit_lines"].sum() or 0)
+        if unfit:
+            raise Problem(
+                f"{log.name}: {unfit} lines look like speculation but none fits a known shape; "
+                "is it a log of another engine or version?"
+            )
+        raise Problem(
+            f"{log.name}: no speculation, speed or request line found; was DS4_MTP_TIMING=1 set?"
+        )
+    if tokens is not None and requests.height > 1:
+        raise Problem(
+            f"{log.name}: --tokens is the count of one request, but the log holds "
+            f"{requests.height}; leave it out"
+        )
+
+
+def _restored(log: Log, root: Path) -> identity.Identity | None:
+    """A log that is read back from this store's own raw folder keeps its name."""
+    if not _is_kept(log, root):
+        return None
+    log_id = log.parts[0].name.removesuffix(".log.zst")
+    found = identity.identify(log, held_logs(root), root)
+    if found.kind == identity.NEW:
+        return identity.Identity(identity.NEW, log_id, found.sha256, found.bytes)
+    return found
+
+
+def _is_kept(log: Log, root: Path) -> bool:
+    inside = (root / "raw").resolve()
+    return len(log.parts) == 1 and log.parts[0].resolve().parent == inside
+
+
+class _RawCopy:
+    """Writes the compressed copy of a log beside the parsing, in a thread of its own."""
+
+    def __init__(self, root: Path, log_id: str, skip: bool) -> None:
+        self._final = root / "raw" / f"{log_id}.log.zst"
+        self._part = self._final.with_name(f".{self._final.name}.{os.getpid()}.part")
+        self._skip = skip
+        self._blocks: Queue[bytes | None] = Queue(maxsize=2)
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> _RawCopy:
+        if not self._skip:
+            self._final.parent.mkdir(parents=True, exist_ok=True)
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        return self
+
+    def write(self, block: bytes) -> None:
+        """Queue a block; waits while two are queued, so memory stays bounded."""
+        if self._thread:
+            self._blocks.put(block)
+
+    def finish(self) -> None:
+        """Wait for the last byte and give the copy its name. Raises Problem when that failed."""
+        if not self._thread:
+            return
+        self._blocks.put(None)
+        self._thread.join()
+        self._thread = None
+        if self._error:
+            raise Problem(
+                f"{self._final}: the log can't be kept ({self._error}); free some room or "
+                "name another store with --traces"
+            )
+        os.replace(self._part, self._final)
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread:  # the import failed: let the thread end, then drop its half
+            self._blocks.put(None)
+            self._thread.join()
+        self._part.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        try:
+            with (
+                self._part.open("wb") as handle,
+                zstandard.ZstdCompressor(level=3).stream_writer(handle) as writer,
+            ):
+                for block in iter(self._blocks.get, None):
+                    writer.write(block)
+        except BaseException as error:  # told by finish(); the parser must not be stopped here
+            self._error = error
+            for _ in iter(self._blocks.get, None):
+                pass
+
+
+def import_all(
+    logs: Sequence[Log],
+    root: Path,
+    labels: Labels | None = None,
+    *,
+    tokens: int | None = None,
+    max_tokens: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Imported | Problem]:
+    """Import each log; a bad one yields its Problem and the others go on."""
+    for log in logs:
+        try:
+            yield import_log(
+                log, root, labels, tokens=tokens, max_tokens=max_tokens, progress=progress
+            )
+        except Problem as problem:
+            yield problem

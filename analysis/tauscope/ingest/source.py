@@ -1,0 +1,113 @@
+"""Logs as streams of bytes: globs, rotated parts, gzip and zstd, standard input."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from tauscope.errors import Problem
+
+BLOCK = 32 * 1024 * 1024
+_PACKED = re.compile(r"\.(gz|zst|zstd)$")
+# run.log.2 is older than run.log.1; run.log-20260801 is older than run.log-20260802.
+_ROTATED = re.compile(r"^(?P<base>.+?)(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8}(?:-\d+)?))$")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One log: its parts in the order in which they were written, and a name to show."""
+
+    name: str
+    parts: tuple[Path, ...]
+
+    @property
+    def packed_bytes(self) -> int:
+        """Size on disk, for progress: compressed parts as they are."""
+        return sum(part.stat().st_size for part in self.parts)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[bytes]:
+        """The log's bytes, uncompressed, parts joined, in blocks of at most `size`.
+
+        Raises Problem where a part can't be read or its compression is broken.
+        """
+        for part in self.parts:
+            yield from _blocks(part, size)
+
+
+def find(arguments: Sequence[str | Path]) -> list[Log]:
+    """The logs that `arguments` (paths and globs) name; rotated parts become one log.
+
+    Raises Problem for a path that doesn't exist or is a folder.
+    """
+    paths: list[Path] = []
+    for argument in map(str, arguments):
+        path = Path(argument)
+        if path.exists():
+            paths.append(path)
+            continue
+        found = sorted(Path(p) for p in glob.glob(argument, recursive=True))
+        if not found:
+            raise Problem(f"{argument}: no such file; name a log, or - for standard input")
+        paths += [p for p in found if not p.is_dir()]
+    for path in paths:
+        if path.is_dir():
+            raise Problem(f"{path}: is a folder; name the logs in it, as in '{path}/*.log'")
+    return _joined(list(dict.fromkeys(paths)))
+
+
+def _joined(paths: Sequence[Path]) -> list[Log]:
+    """Parts of one rotation together, oldest first; every other file a log of its own."""
+    plain = {path: path.with_name(_PACKED.sub("", path.name)) for path in paths}
+    families: dict[Path, list[tuple[tuple[int, str], Path]]] = {}
+    for path, name in plain.items():
+        match = _ROTATED.match(name.name)
+        if not match:
+            families.setdefault(name, []).append(((1, ""), path))
+        elif match["number"]:
+            age = f"{9999 - int(match['number']):04d}"
+            families.setdefault(name.with_name(match["base"]), []).append(((0, age), path))
+        else:
+            families.setdefault(name.with_name(match["base"]), []).append(
+                ((0, match["date"]), path)
+            )
+    logs = []
+    for base, members in families.items():
+        members.sort(key=lambda member: member[0])
+        parts = tuple(path for _, path in members)
+        logs.append(Log(str(base if len(parts) > 1 else parts[0]), parts))
+    return logs
+
+
+def _blocks(path: Path, size: int) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as handle:
+            magic = handle.peek(4)[:4] if isinstance(handle, io.BufferedReader) else b""
+            reader: io.BufferedIOBase | zstandard.ZstdDecompressionReader = handle
+            if magic[:2] == b"\x1f\x8b":
+                reader = gzip.GzipFile(fileobj=handle)
+            elif magic == b"\x28\xb5\x2f\xfd":
+                reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
+            while block := reader.read(size):
+                yield block
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        raise Problem(f"{path}: can't be read ({what}); mend the file, import it again") from None
+
+
+def spool_stdin(folder: Path, name: str) -> Path:
+    """Standard input, kept in a file of `folder`: a log is read twice. The caller removes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    with path.open("wb") as handle:
+        while block := sys.stdin.buffer.read(BLOCK):
+            handle.write(block)
+    return path
