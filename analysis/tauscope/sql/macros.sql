@@ -106,3 +106,21 @@ CREATE MACRO verify_draft_ratio_den(outcome, verify_ms, draft_ms) AS
 CREATE MACRO verify_draft_ratio(outcome, verify_ms, draft_ms) AS
   ratio(verify_draft_ratio_num(outcome, verify_ms, draft_ms),
         verify_draft_ratio_den(outcome, verify_ms, draft_ms));
+
+-- What a bet paid for its verification [ms]: the pass, the snapshot before it and the repair
+-- or replay after it; NULL where the pass was not logged.
+CREATE MACRO paid_ms(verify_ms, snapshot_ms, commit_ms) AS
+  verify_ms + COALESCE(snapshot_ms, 0) + COALESCE(commit_ms, 0);
+
+-- Did the paid pass win a draft, or was a draft taken by it without a bet?
+CREATE MACRO won(outcome, accepted) AS
+  (is_bet(outcome) AND accepted > 0) OR outcome = 'unverified';
+
+-- A fold without a base pass of its own, less its draft [ms]: one ordinary token.
+CREATE MACRO plain_fold_ms(free_accepted, wall_ms, draft_ms) AS
+  CASE WHEN free_accepted = 0 THEN wall_ms - draft_ms END;
+
+-- The stages of a cycle that have a column, base pass apart [ms].
+CREATE MACRO staged_ms(draft_ms, snapshot_ms, verify_ms, commit_ms, decode_ms) AS
+  COALESCE(draft_ms, 0) + COALESCE(snapshot_ms, 0) + COALESCE(verify_ms, 0)
+  + COALESCE(commit_ms, 0) + COALESCE(decode_ms, 0);
