@@ -220,11 +220,11 @@ def _limits(
         error = np.sqrt(said / (said - 1) * square) / np.abs(den)
         half = _student(said - 1) * error
         value = np.where(np.isfinite(value), value, np.nan)
-        flat = square <= FLAT * num**2
+        flat = square <= FLAT * num**2  # all, none, or the same share in every cluster
     share = kind == "proportion"
     outside = share & ~np.isnan(value) & ((value < 0) | (value > 1))
     able = ~np.isnan(value) & (said > 1) & ~outside
-    exact = able & share & ((num == 0) | (num == den) | flat)
+    exact = able & share & flat
     lo, hi = _logit_bounds(value, half) if share else _plain_bounds(value, half)
     if exact.any():
         low, high = clopper_pearson(num, den)
