@@ -124,14 +124,13 @@ static void block(int n, int right, int room) {
     } else {
         cycle.outcome = TAUSCOPE_BYPASSED;
     }
-    if (n > 1 && right) {
-        verified = target_pass(n - 1);
+    if (right) { /* a single draft needs no judging any more, but a pass all the same */
+        verified = target_pass(n > 1 ? n - 1 : 1);
         cycle.verify_ms = verified - drafted;
         cycle.verified = n - 1;
         cycle.accepted = right - 1;
         cycle.target_forwards = 2;
-        cycle.replayed = right < n;
-        if (right < n) {
+        if ((cycle.replayed = right < n)) {
             cycle.commit_ms = repair() - verified;
             cycle.target_forwards = 3;
         }
@@ -165,7 +164,8 @@ int main(void) {
             request = fresh;
             request.prompt_tokens = a;
             tauscope_begin(&trace, &request);
-            request.prefill_ms = target_pass(a);
+            request.prefill_ms = -tauscope_ms(&trace);
+            request.prefill_ms += target_pass(a);
             position = a;
         } else if (sscanf(line, "end %63s", finish) == 1) {
             request.finish = finish;
