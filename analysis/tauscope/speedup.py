@@ -131,7 +131,8 @@ def _row(
     if interval.value is not None:
         said = verdict(evidence)
     notes = remarks(evidence) if interval.value is not None else []
-    if every_base["time_basis"].first() != every_treated["time_basis"].first():
+    sources = {every_base["time_basis"].first(), every_treated["time_basis"].first()} - {None}
+    if len(sources) > 1:
         notes.append("the arms' times come from different sources: see time_basis")
     if interval.value is not None and not pairs:
         notes.append("prompts have no names: each request counts as a prompt of its own")

@@ -122,10 +122,12 @@ def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> 
         for remark in row["remarks"]:
             said.setdefault(remark, []).append(f"{row['workload']}/{row['arm']}")
     lines = [f"  {output.short(', '.join(who))}: {remark}" for remark, who in said.items()]
-    for row in flips.iter_rows(named=True):
+    for (arm,), found in flips.group_by("arm", maintain_order=True):
+        gains_, loses = (", ".join(found[side].unique(maintain_order=True)) for side in
+                         ("gains", "loses"))  # fmt: skip
         lines.append(
-            f"  sign flip under {output.short(row['arm'])}: {output.short(row['gains'])} gains, "
-            f"{output.short(row['loses'])} loses"
+            f"  sign flip under {output.short(arm)}: {output.short(gains_)} gain, "
+            f"{output.short(loses)} lose"
         )
     if not flips.is_empty():
         for row in pooled.iter_rows(named=True):

@@ -1,0 +1,160 @@
+"""A store on disk: commits are whole, damage is named, old schemas are read, orphans go."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from frames import add_run, cycle, opened
+
+from tauscope import metrics, places, schema, store
+from tauscope.errors import Problem
+
+
+def test_rows_show_only_after_the_commit(store: Path) -> None:
+    writer = store_writer(store, "log")
+    writer.add(schema.CYCLES, frame([cycle("bet+", run_id="log-0", cycle=0)]))
+    assert opened(store).query("SELECT count(*) FROM cycles").item() == 0
+    writer.commit(run("log"), schema.empty(schema.REQUESTS))
+    assert opened(store).query("SELECT count(*) FROM cycles").item() == 1
+
+
+def test_a_second_commit_of_the_log_replaces_the_first(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")] * 3])
+    writer = store_writer(store, "log", "later")
+    writer.add(schema.CYCLES, frame([cycle("fold", run_id="log-0", cycle=0)]))
+    writer.commit(run("log"), schema.empty(schema.REQUESTS))
+    assert opened(store).query("SELECT count(*) FROM cycles").item() == 1
+
+
+def test_files_that_nothing_names_go_when_they_are_old(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    writer = store_writer(store, "log", "later")
+    writer.add(schema.CYCLES, frame([cycle("fold", run_id="log-0", cycle=0)]))
+    writer.commit(run("log"), schema.empty(schema.REQUESTS))
+    assert store_collect(store) == []  # a reader may hold them still
+    for path in (store / "cycles").glob("*.t-*.parquet"):
+        os.utime(path, (time.time() - 3600,) * 2)
+    assert [p.name for p in store_collect(store)] == ["log.t-00000.parquet"]
+    assert opened(store).query("SELECT outcome FROM cycles").item() == "folded"
+
+
+@pytest.mark.parametrize(
+    ("room", "damage"),
+    # Without its runs file a log is not there, which is no damage.
+    [*((room, how) for room in ("runs", "cycles", "requests") for how in ("cut", "empty", "noise")),
+     ("cycles", "gone"), ("requests", "gone")],
+)  # fmt: skip
+def test_a_damaged_log_is_left_out_whole_and_named(store: Path, room: str, damage: str) -> None:
+    add_run(store, "good", [[cycle("bet+")]], workload="code")
+    add_run(store, "bad", [[cycle("fold")] * 9], workload="code")
+    path = next((store / room).glob("bad*.parquet"))
+    data = path.read_bytes()
+    broken = {"cut": data[: len(data) // 2], "empty": b"", "noise": os.urandom(len(data))}
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(broken[damage])
+    found = opened(store)
+    assert found.query("SELECT count(*) FROM cycles").item() == 1
+    assert [d.log_id for d in found.damaged] == ["bad"]
+    assert path.name in found.damaged[0].text
+    assert "import" in found.damaged[0].text
+
+
+def test_files_outside_the_store_are_not_read(store: Path, tmp_path: Path) -> None:
+    add_run(tmp_path / "other", "secret", [[cycle("fold")] * 9])
+    add_run(store, "log", [[cycle("bet+")]])
+    path = store / "runs" / "log.parquet"
+    other = next((tmp_path / "other" / "cycles").glob("*.parquet"))
+    rows = pl.read_parquet(path).with_columns(
+        pl.lit([f"../other/cycles/{other.name}"]).alias("cycle_files")
+    )
+    rows.write_parquet(path)
+    found = opened(store)
+    assert found.query("SELECT count(*) FROM cycles").item() == 0
+    assert "outside the store" in found.damaged[0].text
+
+
+def test_a_store_of_an_older_schema_is_read_with_nulls(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+", wall_ms=9.0, margin=4.0)]], workload="code", arm="mtp1")
+    later = {
+        "cycles": ["margin", "wall_ms", "next_token", "extra"],
+        "runs": ["experiment", "model"],
+        "requests": ["output_hash"],
+    }
+    for room, gone in later.items():
+        for path in (store / room).glob("*.parquet"):
+            pl.read_parquet(path).drop(gone).write_parquet(path)
+    row = metrics.table(opened(store)).row(0, named=True)
+    assert row["tau"] == 2.0
+    assert row["gated_fold_rate"] is None
+    assert row["ms_per_token"] is None
+
+
+def test_a_store_of_a_newer_schema_is_left_out_and_said(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    path = store / "runs" / "log.parquet"
+    pl.read_parquet(path).with_columns(
+        schema_version=pl.lit(schema.SCHEMA_VERSION + 1, pl.Int32)
+    ).write_parquet(path)
+    assert "newer tauscope" in opened(store).damaged[0].text
+
+
+def test_several_stores_are_read_as_one_and_a_shared_log_once(tmp_path: Path) -> None:
+    from tauscope import catalog
+
+    add_run(tmp_path / "a", "log", [[cycle("bet+")]], raw_bytes=10)
+    add_run(tmp_path / "b", "log", [[cycle("bet+")] * 2], raw_bytes=20)
+    add_run(tmp_path / "b", "other", [[cycle("fold")]], raw_bytes=5)
+    data = catalog.Catalog([tmp_path / "a", tmp_path / "b"])
+    counts = dict(data.query("SELECT run_id, count(*) FROM cycles GROUP BY 1").iter_rows())
+    assert counts == {"log-0": 2, "other-0": 1}
+
+
+def test_the_bundled_traces_are_the_last_resort(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TAUSCOPE_TRACES", raising=False)
+    monkeypatch.setattr(places, "clone", lambda: tmp_path)
+    with pytest.raises(Problem, match="no store found"):
+        places.to_read()
+    (tmp_path / "traces" / "sample" / "runs").mkdir(parents=True)
+    assert places.to_read() == ([tmp_path / "traces" / "sample"], "the bundled traces")
+    (tmp_path / "traces" / "store" / "runs").mkdir(parents=True)
+    assert places.to_read()[0] == [tmp_path / "traces" / "store"]
+    monkeypatch.setenv("TAUSCOPE_TRACES", str(tmp_path / "traces" / "sample"))
+    assert places.to_read()[0] == [tmp_path / "traces" / "sample"]
+    assert places.to_read([tmp_path / "traces" / "store"])[1] == "--traces"
+
+
+def test_a_store_that_is_a_file_or_missing_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "notes.txt").write_text("x")
+    for path, words in (("file", "no such store"), ("nothing", "no such store"),
+                        ("folder", "is a folder but no store")):  # fmt: skip
+        with pytest.raises(Problem, match=words):
+            places.to_read([tmp_path / path])
+    with pytest.raises(Problem, match="is a file"):
+        places.to_write(tmp_path / "file")
+
+
+def store_writer(root: Path, log: str, generation: str = "first") -> store.LogWriter:
+    return store.LogWriter(root, log, generation)
+
+
+def store_collect(root: Path) -> list[Path]:
+    return store.collect_orphans(root)
+
+
+def frame(rows: list[dict]) -> pl.DataFrame:
+    kinds = schema.CYCLES.polars()
+    return pl.DataFrame(rows, schema={n: t for n, t in kinds.items() if n in rows[0]})
+
+
+def run(log: str) -> pl.DataFrame:
+    return pl.DataFrame({"run_id": [f"{log}-0"], "log_id": [log], "simulated": [False]})
