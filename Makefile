@@ -1,0 +1,118 @@
+# Two commands matter: `make report` and `make test`. `make` alone lists them all.
+#
+# Needs Python 3.11 or newer and, for the first run only, a package index. Everything is
+# installed into .venv from locks with hashes; later runs change nothing and need no network.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# These would reach into .venv from outside; without bytecode every start would be slow.
+unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH
+
+# The first of these that will do; `make PYTHON=/path/to/python3 …` names another.
+WILL_DO = import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON = $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,\
+	$(shell $(name) -c '$(WILL_DO)' 2>/dev/null && echo $(name))))
+
+# The user's pip settings say where packages come from. What would change which ones, or where
+# they go, is overruled; nothing is built, so nothing unhashed is fetched for building.
+PIP = PIP_CONSTRAINT=/dev/null PIP_USER=0 .venv/bin/python -m pip \
+	--disable-pip-version-check --no-input --quiet
+LOCKED = $(PIP) install --require-hashes --no-deps --only-binary :all: --no-compile
+COMPILE = .venv/bin/python -m compileall -qq -j 0
+
+# A virtual environment doesn't survive a move of its folder or the loss of its Python.
+STALE := $(shell test "$$(cat .venv/.made-in 2>/dev/null)" = "$(CURDIR)" \
+	&& .venv/bin/python -c '' 2>/dev/null || echo anew)
+
+BUNDLED = $(patsubst %/runs,--traces %,$(wildcard traces/recorded/runs traces/sample/runs))
+
+##@ Every day
+
+report: .venv/.installed  ## read the bundled traces, write reports/latest, print its index
+	@.venv/bin/tauscope report $(BUNDLED)
+
+test: .venv/.installed-test  ## run the whole suite; ARGS="tests/test_x.py -k y" for a part
+	@.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+lab: .venv/.installed  ## open the notebooks in JupyterLab, on this machine only
+	@JUPYTER_PREFER_ENV_PATH=1 .venv/bin/jupyter-lab $(LAB) $(ARGS)
+
+# No question about news, no look for updates, no list of extensions from the network. A server
+# that only this machine reaches, and only with its token, may run as root in a container.
+LAB = --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(CURDIR)/notebooks" \
+	--LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdates \
+	--LabApp.extension_manager=readonly \
+	$(if $(filter 0,$(shell id -u)),--ServerApp.allow_root=True)
+
+##@ Measuring and checking
+
+bench: .venv/.installed-test  ## measure what the documentation claims; takes minutes
+	@for file in analysis/bench/*.py; do \
+		echo "== $$file"; .venv/bin/python "$$file" || failed="$$failed $$file"; \
+	done; test -z "$$failed" || { echo "missed:$$failed" >&2; exit 1; }
+
+soak: .venv/.installed-test  ## repeat the tests that kill and race things, many times over
+	@TAUSCOPE_SOAK=1 .venv/bin/python -m pytest -n 2 -m soak --timeout 3600 $(ARGS)
+
+lint: .venv/.installed-test  ## what ruff has to say
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+
+##@ What is committed, made again
+
+sample: .venv/.installed  ## the simulated traces in traces/sample, byte for byte
+	@cd traces/sample && rm -rf runs requests cycles refused raw
+	@.venv/bin/tauscope simulate traces/sample/model.toml --traces traces/sample
+
+pictures: .venv/.installed-test  ## the README's pictures, from a real report
+	@.venv/bin/python docs/pictures.py
+
+# Pins that still fit stay; delete a lock first to move all of it. The build backend is locked
+# as well. The second lock holds what the first one doesn't.
+UV = uv
+COMPILE_LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 \
+	--only-binary :all: --generate-hashes --no-annotate --no-header pyproject.toml
+
+lock:  ## both requirements locks, from pyproject.toml; needs uv (pip install uv)
+	@sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml \
+		| $(COMPILE_LOCK) - -o requirements.lock >/dev/null
+	@$(COMPILE_LOCK) --extra test -c requirements.lock -o requirements-test.lock \
+		$$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements.lock) >/dev/null
+
+##@ Housekeeping
+
+clean:  ## remove .venv, caches and reports; never traces
+	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
+	@find reports -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
+	@find analysis tests notebooks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: report test lab bench soak lint sample pictures lock clean help anew
+
+anew:
+	@rm -rf .venv
+
+.venv/.installed: requirements.lock pyproject.toml $(STALE)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer: not found;" \
+		"install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Installing requirements.lock into .venv; this takes a minute or two, once." >&2
+	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) -m venv: failed;" \
+		"on Debian and Ubuntu, apt install python3-venv" >&2; rm -rf .venv; exit 1; }
+	@$(LOCKED) -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --no-compile -e .
+	@$(PIP) check
+	@$(COMPILE) .venv/lib analysis || true
+	@printf '%s\n' "$(CURDIR)" >.venv/.made-in
+	@touch $@
+
+.venv/.installed-test: requirements-test.lock .venv/.installed
+	@echo "Installing requirements-test.lock into .venv." >&2
+	@$(LOCKED) -r requirements-test.lock
+	@$(PIP) check
+	@$(COMPILE) .venv/lib || true
+	@touch $@
