@@ -360,6 +360,9 @@ def test_ledger_bounds_and_sums_hold(stated: Model) -> None:
                 pl.sum_horizontal("draft_ms", "snapshot_ms", "verify_ms", "commit_ms", "decode_ms")
             ).to_series()
             assert (stages <= c["wall_ms"] + 1e-9).all()
+        # conform() drops what the tables don't know: a renamed column would be all null.
+        asked = part.requests.select("overlapped", "prompt_tokens", "tokens_source", "prefill_ms")
+        assert asked.null_count().row(0) == (0, 0, 0, 0)
         # Lossless: the same text in every arm.
         texts_of = dict(part.requests.select("prompt_id", "output_hash").iter_rows())
         assert hashes.setdefault("all", texts_of) == texts_of

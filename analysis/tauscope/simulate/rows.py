@@ -254,7 +254,7 @@ def _frames(
         pl.lit("native").alias("kind"),
         pl.lit("length").alias("finish"),
         pl.lit("cycles").alias("tokens_source"),
-        pl.lit(False).alias("overlaps"),
+        pl.lit(False).alias("overlapped"),
     )
     return schema.conform(requests, schema.REQUESTS), schema.conform(frame, schema.CYCLES)
 
