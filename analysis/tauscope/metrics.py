@@ -107,7 +107,7 @@ def table(
     )
     rows = intervals.join(counts, on=by, how="left", nulls_equal=True, maintain_order="left")
     rows = _single_clusters(data, rows, by, where or {})
-    return rows.with_columns(
+    return in_order(rows).with_columns(
         tokens_per_s=1000 / pl.col("ms_per_token"),
         tokens_per_s_lo=1000 / pl.col("ms_per_token_hi"),
         tokens_per_s_hi=1000 / pl.col("ms_per_token_lo"),
@@ -118,6 +118,21 @@ def table(
         ms_per_token_why=_time_reason(),
         **{f"{name}_why": _count_reason(name) for name in _SUMMED},
     )
+
+
+def in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with real before simulated, known workloads in their order, off first, shadow last."""
+    ranks = {
+        "simulated": {False: 0, True: 1},
+        "workload": {name: place for place, name in enumerate(schema.WORKLOADS)},
+        "arm": {schema.OFF: -1, schema.SHADOW: 1},
+    }
+    keys = []
+    for name, rank in ranks.items():
+        if name in rows.columns:
+            other = 0 if name == "arm" else len(rank)
+            keys += [pl.col(name).replace_strict(rank, default=other), pl.col(name)]
+    return rows.sort(keys, nulls_last=True, maintain_order=True) if keys else rows
 
 
 def _groups(by: Sequence[str]) -> list[str]:

@@ -45,9 +45,7 @@ def table(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.D
         for (arm,), treated in cell.filter(~untreated).group_by("arm", maintain_order=True):
             names = dict(zip(CELL, key, strict=True))
             rows.append(_row(data, {**names, "arm": arm}, base, treated, drifts))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort(
-        "simulated", *CELL[2:], "arm", "workload", maintain_order=True
-    )
+    return metrics.in_order(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 
 def flips(rows: pl.DataFrame) -> pl.DataFrame:
