@@ -1,15 +1,32 @@
-"""The parser: blocks of bytes in, rows of the store's tables out."""
+"""The parser: blocks of bytes in, rows of the store's tables out.
+
+The same path serves the import of a whole file and the live recording of a
+growing one. What is carried from block to block is small: the bytes of an
+unfinished line, the records of the last cycle while it may grow, the requests
+that are open, and counters. The rows don't depend on where the blocks end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
-from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, empty
+from tauscope.ingest import assemble, classify, ledger, legacy, runs
+from tauscope.ingest.candidates import Candidates
+from tauscope.ingest.lines import Chunk, LineReader
+from tauscope.ingest.records import Rule, from_arrays, none
+from tauscope.ingest.requests import Requests
+from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, conform, empty
 
 # What a caller should read at a time: large enough for speed, small enough for memory.
-BLOCK = 32 << 20
+BLOCK = 16 << 20
+# Of a larger block, no more than this much is held in frames at once.
+STRIDE = 32 << 20
+# More dark cycles than this is a wrong token count, not a log.
+DARK_LIMIT = 10_000_000
 
 
 @dataclass
@@ -28,7 +45,13 @@ class Batch:
 
 
 class LogParser:
-    """Turns the bytes of one log into rows. Feed blocks of any size in order, then finish."""
+    """Turns the bytes of one log into rows. Feed blocks of any size in order, then finish.
+
+    `tokens` is the exact number of tokens that were generated, `max_tokens` a
+    limit, which is never a count. `tokens` can only be meant for a log with one
+    request: after `finish`, `run_count` and `request_count` tell whether it was,
+    and `tokens_used` whether the count was taken. No bytes make a call raise.
+    """
 
     def __init__(
         self, *, log_id: str, tokens: int | None = None, max_tokens: int | None = None
@@ -36,13 +59,286 @@ class LogParser:
         self.log_id = log_id
         self.tokens = tokens
         self.max_tokens = max_tokens
-        self.run_count = 0
-        self.request_count = 0
+        self.tokens_used = False
+        self._lines = LineReader()
+        self._candidates = Candidates()
+        self._requests = Requests()
+        self._run = 0
+        self._active = False  # a cycle, request or speed line was seen since the run began
+        self._held = pl.DataFrame(schema=assemble.SPINE)
+        self._order: tuple[int, bool] | None = None
+        self._last_told = 0
+        self._runs = {0: runs.Run(0, 1, 0)}
+        self._next_cycle = 0
+        self._last_request: pl.DataFrame | None = None
+
+    @property
+    def run_count(self) -> int:
+        """Runs in the log so far."""
+        return self._run + 1
+
+    @property
+    def request_count(self) -> int:
+        """Requests in the log so far, in all runs."""
+        return self._requests.count
+
+    @property
+    def lines(self) -> int:
+        """Complete lines read so far."""
+        return self._lines.lines
 
     def feed(self, block: bytes) -> Batch:
-        """Take the next bytes of the log; rows of the complete lines so far."""
-        return Batch()
+        """Take the next bytes of the log; rows of the cycles they complete."""
+        if len(block) <= STRIDE:
+            return self._take(self._lines.feed(block), last=False)
+        view = memoryview(block)
+        return _join(
+            [
+                self._take(self._lines.feed(bytes(view[at : at + STRIDE])), last=False)
+                for at in range(0, len(block), STRIDE)
+            ]
+        )
 
     def finish(self) -> Batch:
         """Take the cut last line too, close what is open, recover dark cycles."""
-        return Batch()
+        batch = self._take(self._lines.finish(), last=True)
+        return self._settle(batch)
+
+    def _take(self, chunks: Iterable[Chunk], *, last: bool) -> Batch:
+        parts: list[dict[str, np.ndarray]] = []
+        for chunk in chunks:
+            columns, left = legacy.fast(chunk)
+            if columns is not None:
+                parts.append(columns)
+            self._candidates.add(chunk, left)
+        new = none()
+        if parts:
+            new = from_arrays({k: np.concatenate([part[k] for part in parts]) for k in parts[0]})
+        lines = self._candidates.take()
+        reading = classify.read(lines) if lines.height else None
+        wrapped = self._candidates.wrapped
+        if reading is not None:
+            new = pl.concat([new, reading.records, wrapped.records]).sort(
+                "line", "piece", maintain_order=True
+            )
+        new = self._in_runs(new)
+        touched = set(self._runs)
+        if reading is not None:
+            self._tell(reading, wrapped.facts)
+        self._count_told(new)
+        spine = new.filter(pl.col("rule") != Rule.EVENT).select(*assemble.SPINE)
+        return self._cycles(spine, reading, touched, last)
+
+    def _in_runs(self, new: pl.DataFrame) -> pl.DataFrame:
+        """`new` with `run`; opens the runs that begin in it."""
+        startup = pl.col("rule") == Rule.STARTUP
+        activity = assemble.CYCLE_RULES | pl.col("rule").is_in([int(Rule.SPEED), int(Rule.SERVER)])
+        start = self._run
+        self._begins = np.empty(0, np.int64)
+        self._first = start
+        if new.height and new.select((pl.col("rule") >= int(Rule.STARTUP)).any()).item():
+            bounds = new.filter(startup | activity).with_columns(acts=activity)
+            begins = bounds.filter(
+                ~pl.col("acts") & pl.col("acts").shift(1, fill_value=self._active)
+            )
+            self._begins = _key(begins["line"], begins["piece"])
+            for line in begins["line"].to_list():
+                self._runs[self._run].last_line = line - 1
+                self._run += 1
+                self._runs[self._run] = runs.Run(self._run, line, line)
+            if bounds.height:
+                self._active = bool(bounds["acts"][-1])
+        elif new.height:
+            self._active = self._active or bool(new.select(activity.any()).item())
+        self._runs[self._run].last_line = self._lines.lines
+        return new.with_columns(self._run_of(new))
+
+    def _run_of(self, frame: pl.DataFrame) -> pl.Series:
+        """Run of each row of a frame with line and piece."""
+        if not len(self._begins):
+            return pl.Series("run", [self._first], pl.Int64).new_from_index(0, frame.height)
+        place = np.searchsorted(self._begins, _key(frame["line"], frame["piece"]), side="right")
+        return pl.Series("run", place + self._first, pl.Int64)
+
+    def _tell(self, reading: classify.Reading, stats: pl.DataFrame) -> None:
+        """Give facts and unfit lines to their runs."""
+        facts = pl.concat([reading.facts, stats])
+        facts = facts.with_columns(self._run_of(facts)).sort("line", "piece", maintain_order=True)
+        for keep in ("first", "last"):
+            part = facts.filter(pl.col("keep") == keep).unique(
+                ["run", "name"], keep=keep, maintain_order=True
+            )
+            for row in part.iter_rows(named=True):
+                self._runs[row["run"]].tell(row["name"], row["value"], row["line"], keep)
+        unfit = reading.unfit.with_columns(self._run_of(reading.unfit)).sort("line", "piece")
+        self._unfit(unfit)
+        begun = reading.records.filter(pl.col("rule") == Rule.STARTUP)
+        begun = begun.select("line", "piece").with_columns(self._run_of(begun))
+        for run, line in begun.group_by("run").agg(pl.col("line").min()).iter_rows():
+            self._runs[run].tell("started", "", line, "first")
+
+    def _unfit(self, unfit: pl.DataFrame) -> None:
+        """Count unfit lines (line, text, run); keep the first three a run."""
+        counts = unfit.group_by("run", maintain_order=True).agg(
+            pl.len(), pl.struct("line", "text").head(runs.EXAMPLES)
+        )
+        for index, count, examples in counts.iter_rows():
+            run = self._runs[index]
+            run.unfit += count
+            run.examples += examples[: runs.EXAMPLES - len(run.examples)]
+
+    def _count_told(self, new: pl.DataFrame) -> None:
+        """Count the lines that said something; the rest of a run's lines are ignored."""
+        if not new.height:
+            return
+        fresh = new.select("run", "line").filter(
+            (pl.col("line") != pl.col("line").shift(1)).fill_null(True)
+            & (pl.col("line") > self._last_told)
+        )
+        for run, count in fresh.group_by("run").len().iter_rows():
+            self._runs[run].told += count
+        self._last_told = max(self._last_told, int(new["line"][-1]))
+
+    def _cycles(
+        self,
+        spine: pl.DataFrame,
+        reading: classify.Reading | None,
+        touched: set[int],
+        last: bool,
+    ) -> Batch:
+        """Join, account, check, number: a block's rows."""
+        spine = pl.concat([self._held, spine]) if self._held.height else spine
+        spine, self._order = assemble.attach(spine, self._order)
+        held = 0 if last else assemble.hold(spine)
+        self._held = spine.tail(held).select(*assemble.SPINE)
+        spine = spine.head(spine.height - held)
+        merged, alone = assemble.merge(spine.filter(assemble.CYCLE_RULES))
+        if alone.height:
+            text = (
+                pl.when(pl.col("rule") == Rule.STAGES)
+                .then(pl.lit("Qwen MTP stages without their timing line"))
+                .otherwise(pl.lit("dspark timing detail without its timing line"))
+            )
+            self._unfit(alone.select("line", "run", text.alias("text")))
+        table = self._numbered(assemble.account(merged))
+        marks = spine.filter(
+            pl.col("rule").is_in([int(Rule.SPEED), int(Rule.SERVER), int(Rule.NOTE)])
+        ).select("line", "piece", "run", "rule")
+        blank = classify.read_nothing() if reading is None else reading
+        speeds, events = blank.speeds, blank.server
+        ids, requests = self._requests.assign(
+            self._run,
+            table,
+            marks,
+            speeds,
+            events.with_columns(self._run_of(events)),
+        )
+        table = table.with_columns(ids.alias("request_id"))
+        good, refused = ledger.split(table)
+        runs.count_cycles(self._runs, good, refused)
+        for index in marks.filter(pl.col("rule") != Rule.NOTE)["run"].unique().to_list():
+            self._runs[index].spoke = True
+        if requests.height:
+            self._last_request = requests.tail(1)
+        batch = Batch(
+            cycles=self._rows(good, CYCLES),
+            refused=self._rows(refused, REFUSED),
+            requests=self._rows(requests, REQUESTS),
+            runs=self._run_rows(),
+        )
+        # Runs that ended keep nothing: their last row has been given out.
+        self._runs = {self._run: self._runs[self._run]}
+        return batch
+
+    def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
+        """`table` with `cycle`, the place in the run; refused rows keep theirs."""
+        if not table.height:
+            return table.with_columns(cycle=pl.lit(None, pl.Int64))
+        first, final = int(table["run"][0]), int(table["run"][-1])
+        if final == first == self._count_run:
+            start = self._next_cycle
+            self._next_cycle += table.height
+            return table.with_columns(cycle=pl.int_range(start, start + table.height))
+        carried = pl.when(pl.col("run") == self._count_run).then(self._next_cycle).otherwise(0)
+        table = table.with_columns(cycle=pl.int_range(pl.len()).over("run") + carried)
+        self._count_run, self._next_cycle = final, int(table["cycle"][-1]) + 1
+        return table
+
+    _count_run = 0
+
+    def _rows(self, table: pl.DataFrame, of) -> pl.DataFrame:
+        run_id = pl.lit(f"{self.log_id}-") + pl.col("run").cast(pl.String)
+        if table.height and table["run"][0] == table["run"][-1] and table["run"].n_unique() == 1:
+            run_id = pl.lit(f"{self.log_id}-{table['run'][0]}")
+        return conform(table.with_columns(run_id=run_id), of)
+
+    def _run_rows(self) -> pl.DataFrame:
+        rows = [run.row(self.log_id) for run in self._runs.values()]
+        for row in rows:
+            row["max_tokens"] = self.max_tokens
+        return runs.frame(rows)
+
+    def _settle(self, batch: Batch) -> Batch:
+        """At the end: the given token count, and the dark cycles it proves."""
+        run, request = self._runs[self._run], self._last_request
+        if self.tokens is None or self.run_count != 1 or self.request_count != 1:
+            return batch
+        if request is None or "generated_tokens" in request.columns:
+            # The engine printed its own count.
+            return batch
+        self.tokens_used = True
+        count, rate = self.tokens, None
+        if "decode_tokens_per_s" in request.columns:
+            rate = request["decode_tokens_per_s"][0]
+        request = request.with_columns(
+            pl.lit(count, pl.Int64).alias("generated_tokens"),
+            pl.lit("given").alias("tokens_source"),
+            pl.lit(count / rate * 1000 if rate else None, pl.Float64).alias("decode_ms"),
+        )
+        dark = self._dark(run, count)
+        if dark:
+            run.unlogged = dark
+            first = self._next_cycle
+            rows = pl.DataFrame({"cycle": pl.int_range(first, first + dark, eager=True)})
+            rows = rows.with_columns(
+                pl.lit(f"{self.log_id}-{run.index}").alias("run_id"),
+                pl.lit(request["request_id"][0], pl.Int64).alias("request_id"),
+                pl.lit("legacy").alias("dialect"),
+                pl.lit("unlogged").alias("outcome"),
+                pl.lit(1).alias("emitted"),
+                *(pl.lit(0).alias(name) for name in ("verified", "accepted")),
+            )
+            batch.cycles = pl.concat([batch.cycles, conform(rows, CYCLES)])
+        batch.requests = self._rows(request, REQUESTS)
+        batch.runs = self._run_rows().with_columns(pl.lit(count, pl.Int64).alias("tokens_exact"))
+        return batch
+
+    @staticmethod
+    def _dark(run: runs.Run, tokens: int) -> int:
+        """Cycles that printed nothing, one token each (ds4-logs.md, dark cycles).
+
+        Only where timing lines prove greedy decoding, no miss is logged, and every
+        line that looks like speculation was counted; else the difference stays open.
+        """
+        if run.dialects != {"legacy"} or not run.timed or run.sampled or run.misses:
+            return 0
+        if run.unfit or run.refused or run.uncounted:
+            return 0
+        dark = tokens - run.emitted
+        return dark if 0 < dark <= DARK_LIMIT else 0
+
+
+def _key(lines: pl.Series, pieces: pl.Series) -> np.ndarray:
+    """Place in the log as one number; a line holds fewer pieces than 2**20."""
+    return lines.to_numpy() * (1 << 20) + pieces.to_numpy()
+
+
+def _join(batches: list[Batch]) -> Batch:
+    keys = {"requests": ["run_id", "request_id"], "runs": ["run_id"]}
+    joined = {
+        name: pl.concat([getattr(batch, name) for batch in batches])
+        for name in ("cycles", "refused", "requests", "runs")
+    }
+    for name, key in keys.items():
+        joined[name] = joined[name].unique(key, keep="last", maintain_order=True)
+    return Batch(**joined)
