@@ -71,7 +71,7 @@ def _clock() -> float:
 
 @dataclass(slots=True)
 class Request:
-    """One generation: its number in the run (None while the trace is off), tokens and hash."""
+    """One generation: its number in the run (None outside begin and end), tokens and hash."""
 
     id: int | None = None
     tokens: int = 0
@@ -254,11 +254,11 @@ class Trace:
         finish: str | None = None,
         error: str | None = None,
     ) -> None:
-        """End a request and write everything so far.
+        """End a request and write everything so far; nothing happens when none was begun.
 
         `generated_tokens` left out becomes the number of tokens given to `token`.
         """
-        if not self.on:
+        if not self.on or request.id is None:
             return
         if generated_tokens is None and request.tokens:
             generated_tokens = request.tokens
@@ -273,6 +273,7 @@ class Trace:
             + (f',"output_hash":"fnv1a64:{request.hash:016x}"' if request.tokens else ""),
             ends=True,
         )
+        request.id = None
 
     def close(self) -> None:
         """Write what is left, close the file and leave the trace off."""

@@ -112,12 +112,12 @@ typedef struct tauscope_request {
     int64_t generated_tokens;
     double prefill_ms, decode_ms;
     const char *finish, *error;
-    int64_t id, tokens; /* kept by this header */
+    int64_t number, tokens; /* kept by this header; number is 0 outside begin and end */
     uint64_t hash;
 } tauscope_request;
 
 #define TAUSCOPE_REQUEST \
-    { NULL, NULL, NULL, -1, -1, -1, TAUSCOPE_UNKNOWN, TAUSCOPE_UNKNOWN, NULL, NULL, -1, 0, \
+    { NULL, NULL, NULL, -1, -1, -1, TAUSCOPE_UNKNOWN, TAUSCOPE_UNKNOWN, NULL, NULL, 0, 0, \
       TAUSCOPE_HASH }
 
 /* One turn of the decode loop. free_*, resampled and truncated start at 0, not unknown: a path
@@ -482,11 +482,11 @@ static inline void tauscope_begin(tauscope_trace *trace, tauscope_request *reque
     char *at;
     if (!tauscope_on(trace) || !tauscope_lock_(trace)) return;
     now = trace->clock();
-    request->id = trace->requests++;
+    request->number = ++trace->requests;
     request->tokens = 0;
     request->hash = TAUSCOPE_HASH;
     at = tauscope_put_start_(trace, tauscope_room_(trace, now), "request", now);
-    at = tauscope_put_int_(at, "request", request->id);
+    at = tauscope_put_int_(at, "request", request->number - 1);
     at = tauscope_put_text_(at, "engine_id", request->engine_id);
     at = tauscope_put_text_(at, "workload", request->workload);
     at = tauscope_put_text_(at, "prompt_id", request->prompt_id);
@@ -497,7 +497,7 @@ static inline void tauscope_begin(tauscope_trace *trace, tauscope_request *reque
 
 /* Counts and hashes one token of the request's output. */
 static inline void tauscope_token(tauscope_request *request, int32_t token) {
-    if (request->id < 0) return;
+    if (!request->number) return;
     request->hash = tauscope_hash(request->hash, token);
     request->tokens++;
 }
@@ -512,7 +512,7 @@ static inline void tauscope_record(tauscope_trace *trace, const tauscope_request
     if (!tauscope_on(trace) || !tauscope_lock_(trace)) return;
     now = trace->clock();
     at = tauscope_put_start_(trace, tauscope_room_(trace, now), "cycle", now);
-    if (request) at = tauscope_put_int_(at, "request", request->id);
+    if (request) at = tauscope_put_int_(at, "request", request->number - 1);
     at = tauscope_put_int_(at, "pos", cycle->pos);
     at = tauscope_put_text_(at, "path", cycle->path);
     if (cycle->outcome > TAUSCOPE_COUNTS && cycle->outcome <= TAUSCOPE_FALLBACK)
@@ -541,17 +541,17 @@ static inline void tauscope_record(tauscope_trace *trace, const tauscope_request
     tauscope_done_(trace, at, now, 0);
 }
 
-/* Ends a request and writes everything so far. */
+/* Ends a request and writes everything so far; nothing happens when none was begun. */
 static inline void tauscope_end(tauscope_trace *trace, tauscope_request *request) {
     double now;
     int64_t generated;
     char *at;
-    if (!tauscope_on(trace) || !tauscope_lock_(trace)) return;
+    if (!tauscope_on(trace) || !request->number || !tauscope_lock_(trace)) return;
     now = trace->clock();
     generated = request->generated_tokens;
     if (generated < 0 && request->tokens) generated = request->tokens;
     at = tauscope_put_start_(trace, tauscope_room_(trace, now), "end", now);
-    at = tauscope_put_int_(at, "request", request->id);
+    at = tauscope_put_int_(at, "request", request->number - 1);
     at = tauscope_put_int_(at, "generated_tokens", generated);
     at = tauscope_put_fixed_(at, "prefill_ms", request->prefill_ms, 3);
     at = tauscope_put_fixed_(at, "decode_ms", request->decode_ms, 3);
@@ -563,6 +563,7 @@ static inline void tauscope_end(tauscope_trace *trace, tauscope_request *request
         for (i = 60; i >= 0; i -= 4) *at++ = "0123456789abcdef"[request->hash >> i & 15];
         *at++ = '"';
     }
+    request->number = 0;
     tauscope_done_(trace, at, now, 1);
 }
 
