@@ -213,5 +213,5 @@ _CLI = {
 _SERVED = (
     "kind", "flags", "finish", "error", "prompt_tokens", "cached_tokens", "generated_tokens",
     "tokens_source", "prefill_ms", "prefill_tokens_per_s", "decode_ms", "decode_tokens_per_s",
-    "started_at", "overlaps", "first_line", "last_line",
+    "started_at", "overlapped", "first_line", "last_line",
 )  # fmt: skip

@@ -211,7 +211,7 @@ def rows(table: pl.DataFrame) -> pl.DataFrame:
         .then(pl.col("chunk_seconds") * 1000)
         .when(closed & (pl.col("total") >= pl.col("done")))
         .then(((pl.col("total") - pl.col("done")) * 1000).round(3)),
-        overlaps=pl.when("started").then(
+        overlapped=pl.when("started").then(
             pl.col("overlapped").fill_null(False)
             | (pl.col("open_at_start") > 1)
             | (pl.col("begun_at_end") > pl.col("begun_at_start"))
@@ -227,7 +227,7 @@ def rows(table: pl.DataFrame) -> pl.DataFrame:
 def still_open(table: pl.DataFrame, requests: pl.DataFrame, run: int) -> pl.DataFrame:
     """What `follow` needs of the open requests of `run` next time: a few events each."""
     keep = requests.filter((pl.col("run") == run) & ~pl.col("ended")).select(
-        "run", "id", pl.col("overlaps").alias("now")
+        "run", "id", pl.col("overlapped").alias("now")
     )
     return (
         table.join(keep, on=["run", "id"], how="inner", maintain_order="left")
