@@ -152,3 +152,12 @@ def test_an_unknown_column_to_group_by_is_wrong_use(store: Path) -> None:
 
 def test_an_empty_store_gives_no_rows(store: Path) -> None:
     assert metrics.table(opened(store)).is_empty()
+
+
+def test_shadow_is_left_out_unless_it_is_asked_for(store: Path) -> None:
+    add_run(store, "a", [[cycle("fold")] * 8], workload="code", arm="shadow")
+    add_run(store, "b", [[cycle("bet+"), cycle("fold")]], workload="code", arm="mtp1")
+    data = opened(store)
+    assert metrics.table(data)["arm"].to_list() == ["mtp1"]
+    assert metrics.table(data, by=["workload"])["fold_rate"].to_list() == [0.5]
+    assert metrics.table(data, where={"arm": "shadow"})["fold_rate"].to_list() == [1.0]

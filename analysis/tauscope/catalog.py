@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
 
-from tauscope import places, schema, store
+from tauscope import comments, places, schema, store
 from tauscope.errors import Problem
+from tauscope.texts import sql_text
 
 # Columns by which rows may be picked and grouped: what is known of a run or a request.
 DIMENSIONS = (
@@ -62,8 +61,7 @@ class Catalog:
             self.con.execute(self._view(view, table, files[column or "run_files"]))
         self.con.execute(sql_text("macros"))
         self.con.execute(sql_text("views"))
-        for statement in _comments():
-            self.con.execute(statement)
+        comments.put(self.con)
         self.con.execute("SET lock_configuration = true")
 
     def _view(self, view: str, table: schema.Table, files: list[str]) -> str:
@@ -72,7 +70,7 @@ class Catalog:
             columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in table.columns)
             return f"CREATE VIEW {view} AS SELECT {columns} WHERE FALSE"
         # DuckDB takes *, ? and [ for patterns; in brackets they mean themselves.
-        listed = ", ".join(_literal(re.sub(r"([*?\[])", r"[\1]", path)) for path in files)
+        listed = ", ".join(comments.literal(re.sub(r"([*?\[])", r"[\1]", path)) for path in files)
         source = f"read_parquet([{listed}], union_by_name = true)"
         have = {row[0] for row in self.con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         columns = ", ".join(
@@ -131,18 +129,6 @@ def connect(traces: Sequence[str | Path] | None = None) -> Catalog:
     return Catalog(stores, origin)
 
 
-@cache
-def sql_text(name: str) -> str:
-    """The text of sql/<name>.sql. Raises Problem for a name that doesn't exist."""
-    path = resources.files("tauscope") / "sql" / f"{name}.sql"
-    if not path.is_file():
-        raise Problem(f"{name}: no query of that name; see analysis/tauscope/sql/")
-    text = path.read_text(encoding="utf-8")
-    if "{measures}" in text and name != "measures":
-        text = text.replace("{measures}", re.sub(r"(?m)^--.*\n", "", sql_text("measures")).strip())
-    return text
-
-
 def selection(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A WHERE condition over DIMENSIONS and the values to bind, from {column: value}.
 
@@ -171,36 +157,3 @@ def dimension(column: str) -> str:
             f"{column}: not a column to group or pick by; use one of {', '.join(DIMENSIONS)}"
         )
     return column
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _comments() -> list[str]:
-    """COMMENT ON for every view, column and macro, so the database explains itself."""
-    views = {"runs": schema.RUNS, "requests": schema.REQUESTS, "cycles": schema.CYCLES,
-             "refused": schema.REFUSED}  # fmt: skip
-    out = []
-    for view, table in views.items():
-        out.append(f"COMMENT ON VIEW {view} IS {_literal(table.grain)}")
-        for column in table.columns:
-            about = f"[{column.unit}] {column.about}" if column.unit else column.about
-            out.append(f'COMMENT ON COLUMN {view}."{column.name}" IS {_literal(about)}')
-    out += [
-        "COMMENT ON VIEW facts IS 'what the log says of a run, each fact with its line'",
-        "COMMENT ON VIEW unfit_lines IS 'lines that look like speculation but fit no shape'",
-        "COMMENT ON VIEW warmup IS 'first cycles of a run that stay out of time ratios'",
-        "COMMENT ON VIEW request_sums IS 'numerators and denominators of each metric, by request'",
-    ]
-    lines = sql_text("macros").splitlines()
-    about: list[str] = []
-    for line in lines:
-        if line.startswith("--"):
-            about.append(line[2:].strip())
-        elif match := re.match(r"CREATE MACRO (\w+)", line):
-            if about:
-                out.append(f"COMMENT ON MACRO {match[1]} IS {_literal(' '.join(about))}")
-        elif not line.strip():
-            about = []
-    return out

@@ -68,10 +68,13 @@ def clusters(
     """Sums behind every metric: one row a (`by`…, cluster), columns <metric>_num and _den.
 
     `by` and the keys of `where` are names of catalog.DIMENSIONS; simulated and real runs
-    are always apart, so `simulated` is added to `by`. Raises Problem for another name.
+    are always apart, so `simulated` is added to `by`. The arm `shadow` is an instrument:
+    it is left out unless `where` asks for it. Raises Problem for another name.
     """
     by = _groups(by)
     condition, params = catalog.selection(where or {})
+    if "arm" not in (where or {}):
+        condition += f" AND arm <> '{schema.SHADOW}'"
     dims = ", ".join(catalog.dimension(name) for name in by)
     sums = ",\n  ".join(
         f"strict_sum(CASE WHEN cycles IS NULL THEN 0 ELSE {name}_{end} END) AS {name}_{end}"
