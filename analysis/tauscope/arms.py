@@ -18,12 +18,13 @@ ONE_TIME = "one prompt, and an arm with one time for the whole run: no spread to
 
 
 def interval(
-    base: pl.DataFrame, treated: pl.DataFrame, cells: Callable[[], list] | None = None
+    base: pl.DataFrame, treated: pl.DataFrame, cells: Callable[[str], list] | None = None
 ) -> tuple[stats.Interval, pl.DataFrame, pl.DataFrame, int]:
     """Speed-up of `treated` over `base`, the clusters of both that it rests on, and the pairs.
 
-    `cells` gives, for one prompt alone, the cycles' ms and tokens of both arms: four arrays
-    as `within.within_run_speedup` takes them. Where prompts are named only shared ones count.
+    `cells` gives, for the one cluster of a name, the cycles' ms and tokens of both arms: four
+    arrays as `within.within_run_speedup` takes them. Where prompts are named only shared ones
+    count.
     """
 
     def none(reason: str) -> tuple[stats.Interval, pl.DataFrame, pl.DataFrame, int]:
@@ -49,7 +50,7 @@ def interval(
     timed = all(arm["time_basis"].first() == "cycles" for arm in (base, treated))
     if found.lo is None and lone and cells is not None:
         if timed:
-            found = within.within_run_speedup(*cells())
+            found = within.within_run_speedup(*cells(base["cluster"][0] if paired else ""))
         else:
             found = stats.Interval(found.value, None, None, 1, None, ONE_TIME)
     return found, base, treated, base.height if paired else 0

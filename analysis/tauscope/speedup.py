@@ -104,7 +104,9 @@ def _row(
     drifts: pl.DataFrame,
 ) -> dict[str, Any]:
     every_base, every_treated = base, treated
-    interval, base, treated, pairs = arms.interval(base, treated, lambda: _cells(data, key))
+    interval, base, treated, pairs = arms.interval(
+        base, treated, lambda cluster: _cells(data, key, cluster)
+    )
     both = pl.concat([base, treated])
     share = arms.ratio(treated, "drafting_share")
     moves = drifts.filter(
@@ -151,10 +153,16 @@ def _row(
     }  # fmt: skip
 
 
-def _cells(data: catalog.Catalog, key: Mapping[str, Any]) -> list:
-    """Cycles' ms and tokens of the off arm and of the treated one, in order."""
+def _cells(data: catalog.Catalog, key: Mapping[str, Any], cluster: str) -> list:
+    """Cycles' ms and tokens of the off arm and of the treated one, in order.
+
+    `cluster` is the prompt that both ran, or empty where prompts have no names.
+    """
+    chosen = dict(key)
+    if cluster:
+        chosen["prompt_id"] = cluster.removeprefix(f"{key['workload']}/")
     cells = []
     for arm in (schema.OFF, key["arm"]):
-        values = metrics.cycle_values(data, {**key, "arm": arm})
+        values = metrics.cycle_values(data, {**chosen, "arm": arm})
         cells += [values[f"ms_per_token_{end}"].to_numpy() for end in ("num", "den")]
     return cells

@@ -71,7 +71,7 @@ def folds(data: catalog.Catalog, costs: Costs, found: list[Costs]) -> Folds:
         rows = costs.rows
         right = stats.proportion(rows["folds_right_num"], rows["folds_right_den"])
         if right.lo is None:
-            cells = sums.cycle_cells(data, costs.key)
+            cells = sums.cycle_cells(data, sums.alone(costs.key, rows))
             cells = cells.filter(pl.col("right_den") > 0)
             right = within.within_run(cells["right_num"], cells["right_den"], "proportion")
     else:

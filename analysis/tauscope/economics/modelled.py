@@ -54,7 +54,7 @@ def speedup(data: catalog.Catalog, costs: Costs, source: step.Source) -> stats.I
         return found
     if costs.rows["time_basis"].first() != "cycles" or source.name not in ("folds", "base"):
         return stats.Interval(found.value, None, None, 1, None, arms.ONE_TIME)
-    cells = sums.cycle_cells(data, costs.key)
+    cells = sums.cycle_cells(data, sums.alone(costs.key, costs.rows))
     name = {"folds": "fold_wall", "base": "base"}[source.name]
     mine = cells.filter(pl.col(f"{name}_den") > 0)
     return within.within_run_speedup(

@@ -171,7 +171,7 @@ def _off(data: catalog.Catalog, key: Mapping[str, Any], off: pl.DataFrame) -> So
     num, den = off["total_ms"], off["total_tokens"]
     ms = stats.ratio(num, den)
     if ms.value is not None and ms.lo is None and off["time_basis"].first() == "cycles":
-        cells = sums.cycle_cells(data, {**key, "arm": schema.OFF})
+        cells = sums.cycle_cells(data, sums.alone({**key, "arm": schema.OFF}, off))
         ms = within.within_run(cells["wall_num"], cells["wall_den"])
     return _source("off", ms, num, den, off)
 

@@ -75,8 +75,14 @@ def mean(
     found = stats.ratio(rows[num], rows[den])
     if found.value is None or found.lo is not None or cells is None:
         return found
-    values = cycle_cells(data, key)
+    values = cycle_cells(data, alone(key, rows))
     return within.within_run(values[f"{cells}_num"], values[f"{cells}_den"])
+
+
+def alone(key: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
+    """The selection of the one prompt that `rows` is about, where it is one with a name."""
+    prompts = rows["prompt_id"].drop_nulls().to_list() if rows.height == 1 else []
+    return {**key, "prompt_id": prompts[0]} if prompts else dict(key)
 
 
 def cycle_cells(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:

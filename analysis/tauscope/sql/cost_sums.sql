@@ -87,6 +87,7 @@ WITH parts AS (
 )
 SELECT
   workload, arm, simulated, machine, model, experiment, cluster,
+  ANY_VALUE(prompt_id) AS prompt_id,
   ANY_VALUE(prompt_id) IS NOT NULL AS named,
   COUNT(*) AS requests,
   COUNT(cycles) AS requests_with_cycles,
