@@ -124,7 +124,7 @@ class Candidates:
             fields.select(
                 "line",
                 pl.lit(0, pl.Int32).alias("piece"),
-                pl.lit("dspark_stats.") + pl.col("name").str.slice(0, 60).alias("name"),
+                (pl.lit("dspark_stats.") + pl.col("name").str.slice(0, 60)).alias("name"),
                 pl.col("value").str.slice(0, 200),
                 pl.lit(LAST).alias("keep"),
             ),

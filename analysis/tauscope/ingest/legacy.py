@@ -17,7 +17,7 @@ import polars as pl
 
 from tauscope.ingest import text
 from tauscope.ingest.lines import Chunk
-from tauscope.ingest.records import Fix, Rule
+from tauscope.ingest.records import COUNT_LIMIT, Fix, Rule
 from tauscope.ingest.scan import Template, word, words
 
 _BET = "drafted={} committed={} draft={3} ms snapshot={3} ms verify={3} ms "
@@ -94,6 +94,9 @@ def fast(chunk: Chunk) -> tuple[dict[str, np.ndarray] | None, np.ndarray]:
             if not len(at):
                 break
             ok, values = template.scan(data, starts[at] + length, ends[at])
+            for name, value in zip(names, values, strict=True):
+                if name in ("drafted", "committed"):
+                    ok &= value <= COUNT_LIMIT
             fits = at if ok.all() else at[ok]
             if len(fits):
                 rules[fits] = rule

@@ -90,10 +90,17 @@ COUNTS = ("drafted", "committed", "third", "said_emitted", "said_forwards")
 
 
 def records(frame: pl.DataFrame) -> pl.DataFrame:
-    """`frame` with exactly the columns of a record, missing ones null."""
+    """`frame` with exactly the columns of a record, missing ones null.
+
+    A negative token id is the engine's way to say that there is none.
+    """
     have = set(frame.columns)
     return frame.select(
-        pl.col(name).cast(dtype) if name in have else pl.lit(None, dtype=dtype).alias(name)
+        pl.lit(None, dtype=dtype).alias(name)
+        if name not in have
+        else pl.when(pl.col(name) >= 0).then(pl.col(name).cast(dtype)).alias(name)
+        if name in ("draft_token", "next_token")
+        else pl.col(name).cast(dtype)
         for name, dtype in RECORD.items()
     )
 
@@ -104,16 +111,9 @@ def none() -> pl.DataFrame:
 
 
 def from_arrays(columns: dict[str, np.ndarray]) -> pl.DataFrame:
-    """Records from arrays of equal length; NaN is null, a negative token id too."""
-    frame = pl.DataFrame(
-        {name: pl.Series(name, values, nan_to_null=True) for name, values in columns.items()}
+    """Records from arrays of equal length; NaN is null."""
+    return records(
+        pl.DataFrame(
+            {name: pl.Series(name, values, nan_to_null=True) for name, values in columns.items()}
+        )
     )
-    return records(frame).with_columns(tokens())
-
-
-def tokens() -> list[pl.Expr]:
-    """The engine prints -1 where there is no token."""
-    return [
-        pl.when(pl.col(name) >= 0).then(pl.col(name)).alias(name)
-        for name in ("draft_token", "next_token")
-    ]
