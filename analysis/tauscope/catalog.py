@@ -18,6 +18,7 @@ import polars as pl
 
 from tauscope import comments, places, schema, store
 from tauscope.errors import Problem
+from tauscope.record import marker
 from tauscope.texts import sql_text
 
 # Columns by which rows may be picked and grouped: what is known of a run or a request.
@@ -34,12 +35,15 @@ _ROWS = {
 
 
 class Catalog:
-    """Stores, opened for questions. `damaged` lists what had to be left out, and why.
+    """Stores, opened for questions. `damaged` lists what had to be left out, and why;
+    `recovered` the recordings that had been cut short and were brought to their ends.
 
     `stores` are absolute paths; `origin` says in words where the choice came from.
     """
 
     def __init__(self, stores: Sequence[Path], origin: str = "--traces") -> None:
+        # What a killed recorder left is committed before anyone asks.
+        self.recovered = _mended(stores)
         contents = store.read(stores)
         self.stores = list(stores)
         self.origin = origin
@@ -121,6 +125,14 @@ class Catalog:
         if kind != duckdb.StatementType.SELECT:
             raise Problem("sql: only a SELECT may run here; the traces are read, never written")
         return self.run(text, "sql", {})
+
+
+def _mended(stores: Sequence[Path]) -> list[str]:
+    if not any(marker.pending(root) for root in stores):
+        return []
+    from tauscope.record import recover
+
+    return recover.mend(stores)
 
 
 def connect(traces: Sequence[str | Path] | None = None) -> Catalog:

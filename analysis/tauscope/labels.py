@@ -12,6 +12,7 @@ import polars as pl
 from tauscope import schema, store
 from tauscope.errors import Problem
 from tauscope.ingest.importer import Labels, apply_labels, read_rows
+from tauscope.record import marker
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -44,6 +45,11 @@ def load_rules(path: Path) -> Rules:
             f"{path}: {error}; a rule is [[rule]] with workload and any of flags, without, kind, "
             "min_prompt_tokens, max_prompt_tokens"
         ) from None
+
+
+def rules_of(tables: Sequence[dict[str, object]]) -> Rules:
+    """Rules from tables that `load_rules` has accepted before (msgspec.to_builtins of them)."""
+    return msgspec.convert({"rule": list(tables)}, Rules)
 
 
 def workload_of(rules: Rules) -> pl.Expr:
@@ -90,6 +96,11 @@ def label(
     done = []
     logs = held.join(chosen, on="run_id", how="semi")["log_id"].unique(maintain_order=True)
     for log_id in logs:
+        if marker.path_of(root, log_id).exists():
+            raise Problem(
+                f"{log_id}: is still being recorded; label it when that is over (or give "
+                "labels and rules to tauscope record)"
+            )
         runs, requests = read_rows(root, log_id)
         new_runs, new_requests = _relabelled(runs, requests, chosen, labels, rules)
         if not (new_runs.equals(runs) and new_requests.equals(requests)):

@@ -9,6 +9,7 @@ import zstandard
 
 from tauscope import catalog
 from tauscope.errors import Problem
+from tauscope.record.journal import kept_blocks
 
 
 def behind(data: catalog.Catalog, row: str) -> pl.DataFrame:
@@ -34,32 +35,33 @@ def behind(data: catalog.Catalog, row: str) -> pl.DataFrame:
     where = data.runs.filter(pl.col("run_id") == run).select("store", "raw_file").row(0)
     if where[1] is None:
         raise Problem(f"{row}: the run was simulated; there is no log behind it")
-    return read_lines(Path(where[0]) / where[1], first, last)
+    return read_lines(Path(where[0]), where[1], first, last)
 
 
-def read_lines(raw: Path, first: int, last: int) -> pl.DataFrame:
-    """Lines `first` to `last` (from 1) of a kept log: columns line, text.
+def read_lines(root: Path, name: str, first: int, last: int) -> pl.DataFrame:
+    """Lines `first` to `last` (from 1) of the kept log `name` of a store: columns line, text.
 
     Raises Problem when the kept log is missing or broken.
     """
+    raw = root / name
     picked: list[bytes] = []
     passed, rest = 0, b""
     try:
-        with raw.open("rb") as handle:
-            reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-            while passed < last and (block := reader.read(1 << 22)):
-                ends = block.count(b"\n")
-                if passed + ends < first - 1:
-                    passed, rest = passed + ends, b""
-                    tail = block.rfind(b"\n")
-                    rest = block[tail + 1 :] if ends else rest + block
-                    continue
-                lines = (rest + block).split(b"\n")
-                rest = lines.pop()
-                picked += lines[max(first - 1 - passed, 0) : last - passed]
-                passed += len(lines)
-            if passed < last and rest:
-                picked.append(rest)
+        for block in kept_blocks(root, name):
+            ends = block.count(b"\n")
+            if passed + ends < first - 1:
+                tail = block.rfind(b"\n")
+                rest = block[tail + 1 :] if ends else rest + block
+                passed += ends
+                continue
+            lines = (rest + block).split(b"\n")
+            rest = lines.pop()
+            picked += lines[max(first - 1 - passed, 0) : last - passed]
+            passed += len(lines)
+            if passed >= last:
+                break
+        if passed < last and rest:
+            picked.append(rest)
     except FileNotFoundError:
         raise Problem(f"{raw}: the kept log is missing; import the log again") from None
     except (OSError, zstandard.ZstdError) as error:

@@ -99,11 +99,25 @@ class LogWriter:
         """Write one part of `table` (cycles or refused); an empty frame writes nothing."""
         if frame.is_empty():
             return
-        number = self._next[table.name]
-        self._next[table.name] += 1
-        name = f"{table.name}/{self.log_id}.{self.generation}-{number:05d}.parquet"
+        name = self.name_of(table)
         write_parquet(schema.conform(frame, table), self.root / name)
         self._parts[table.name].append(name)
+
+    def name_of(self, table: schema.Table) -> str:
+        """A name that no part of `table` has had yet, relative to the store."""
+        number = self._next[table.name]
+        self._next[table.name] += 1
+        return f"{table.name}/{self.log_id}.{self.generation}-{number:05d}.parquet"
+
+    def parts(self, table: schema.Table) -> list[str]:
+        """Names of the parts of `table` that the next commit names, in order."""
+        return list(self._parts[table.name])
+
+    def replace(self, table: schema.Table, old: Sequence[str], new: str) -> None:
+        """Let the next commit name `new` in place of neighbouring parts `old`."""
+        parts = self._parts[table.name]
+        at = parts.index(old[0])
+        parts[at : at + len(old)] = [new]
 
     def commit(
         self,

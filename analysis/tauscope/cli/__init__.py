@@ -8,30 +8,32 @@ import typer
 
 from tauscope.errors import Problem
 
-app = typer.Typer(
-    name="tauscope",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Rich help costs more start-up than all else together; tables and progress use rich.
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help=(
-        "Traces of speculative decoding in ds4: every cycle in a store, every metric in SQL, "
-        "reports by notebook.\n\n"
-        "\b\n"
-        "  tauscope import run.log --workload code --arm mtp1\n"
-        "  tauscope metrics\n"
-        "  tauscope sql 'SELECT workload, tau(emitted) FROM cycles GROUP BY workload'\n"
-        "  tauscope report\n\n"
-        "Traces are looked for in --traces DIR, else $TAUSCOPE_TRACES, else traces/store of the "
-        "clone, else the bundled ones."
-    ),
-)
+
+def _app() -> typer.Typer:
+    return typer.Typer(
+        name="tauscope",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        # Rich help costs more start-up than all else together; tables and progress use rich.
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help=(
+            "Traces of speculative decoding in ds4: every cycle in a store, every metric in SQL, "
+            "reports by notebook.\n\n"
+            "\b\n"
+            "  tauscope import run.log --workload code --arm mtp1\n"
+            "  tauscope metrics\n"
+            "  tauscope sql 'SELECT workload, tau(emitted) FROM cycles GROUP BY workload'\n"
+            "  tauscope report\n\n"
+            "Traces are looked for in --traces DIR, else $TAUSCOPE_TRACES, else traces/store of the "
+            "clone, else the bundled ones."
+        ),
+    )
 
 
-def _register() -> None:
-    from tauscope.cli import ask, ingest, simulate
+def _register(app: typer.Typer) -> None:
+    from tauscope.cli import ask, ingest, record, simulate
 
     app.command("import", no_args_is_help=True)(ingest.import_)
     app.command(no_args_is_help=True)(ingest.label)
@@ -41,13 +43,19 @@ def _register() -> None:
     app.command(no_args_is_help=True)(ask.sql)
     app.command()(ask.schema)
     app.command(no_args_is_help=True)(simulate.simulate)
+    # All behind the engine's name is the engine's, whether `--` stands before it or not.
+    app.command(no_args_is_help=True, context_settings={"allow_interspersed_args": False})(
+        record.record
+    )
+    app.command()(record.watch)
 
 
 def main() -> None:
     """Run the command line; a Problem becomes one line on standard error and its exit code."""
     from tauscope.cli.output import clean
 
-    _register()
+    app = _app()
+    _register(app)
     try:
         app()
     except Problem as problem:

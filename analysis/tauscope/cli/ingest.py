@@ -59,6 +59,7 @@ def import_(
     from tauscope.ingest import importer, source
 
     root = places.to_write(traces)
+    output.mended(root)
     spooled: Path | None = None
     if "-" in logs:
         spooled = source.spool_stdin(root / "raw", f".stdin.{os.getpid()}.part")
@@ -169,6 +170,7 @@ def label(
     root = places.to_write(traces)
     if not places.is_store(root):
         raise Problem(f"{root}: no store here yet; make one with tauscope import LOG")
+    output.mended(root)
     loaded = labels.load_rules(rules) if rules else None
     rows = labels.label(root, targets or [], Labels(workload, arm, prompt_id), loaded)
     changed = rows.filter(rows["changed"]).drop("changed")

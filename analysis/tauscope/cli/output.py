@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
     from rich.progress import Progress
     from rich.table import Table
@@ -93,7 +95,8 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold",
+                 show_header=any(columns))  # fmt: skip
     for column in columns:
         right = column.startswith(">")
         made.add_column(Text(column.lstrip(">")), justify="right" if right else "left")
@@ -156,6 +159,14 @@ def progress() -> Progress:
     )
 
 
+def mended(root: Path) -> None:
+    """Commit what killed recorders left in a store that is about to be written, and say so."""
+    from tauscope.record import recover
+
+    for line in recover.mend([root]):
+        note(line)
+
+
 def opened(traces: Sequence[str] | None) -> Catalog:
     """The stores to read, with a note when the choice was not the user's, or a log is damaged."""
     from tauscope import catalog
@@ -163,6 +174,8 @@ def opened(traces: Sequence[str] | None) -> Catalog:
     data = catalog.connect(traces)
     if data.origin == "the bundled traces":
         note("reading the bundled traces: no store of your own yet (tauscope import LOG makes one)")
+    for line in data.recovered:
+        note(line)
     for damage in data.damaged:
         note(damage.text)
     return data

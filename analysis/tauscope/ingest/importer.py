@@ -73,10 +73,13 @@ class Imported:
             "tokens_accounted": self.emitted,
             "tokens_generated": None if made.null_count() else int(made.sum()),
             **total,
-            "unfit_examples": [e for row in self.runs["unfit_examples"] for e in (row or [])][:3],
-            "unknown_kinds": sorted({k for row in self.runs["unknown_kinds"] for k in (row or [])}),
-            "dialects": sorted({d for row in self.runs["dialects"] for d in (row or [])}),
+            "unfit_examples": self._listed("unfit_examples").to_list()[:3],
+            "unknown_kinds": self._listed("unknown_kinds").unique().sort().to_list(),
+            "dialects": self._listed("dialects").unique().sort().to_list(),
         }
+
+    def _listed(self, column: str) -> pl.Series:
+        return self.runs[column].explode().drop_nulls()
 
 
 def import_log(
@@ -271,16 +274,21 @@ def _keep_labels(
     return schema.conform(runs, schema.RUNS), schema.conform(requests, schema.REQUESTS)
 
 
-def _check(
-    log: Log, runs: pl.DataFrame, requests: pl.DataFrame, rows: Rows, tokens: int | None
-) -> None:
+def says_something(runs: pl.DataFrame, requests: pl.DataFrame, cycles: int) -> bool:
+    """Does a log with these rows say anything of speculation, speed or requests?"""
     told = requests.filter(
         pl.col("decode_tokens_per_s").is_not_null()
         | pl.col("generated_tokens").is_not_null()
         | pl.col("finish").is_not_null()
         | pl.col("prompt_tokens").is_not_null()
     )
-    if rows.cycles == 0 and told.is_empty() and not runs["refused_rows"].sum():
+    return bool(cycles or not told.is_empty() or runs["refused_rows"].sum())
+
+
+def _check(
+    log: Log, runs: pl.DataFrame, requests: pl.DataFrame, rows: Rows, tokens: int | None
+) -> None:
+    if not says_something(runs, requests, rows.cycles):
         unfit = int(runs["unfit_lines"].sum() or 0)
         if unfit:
             raise Problem(

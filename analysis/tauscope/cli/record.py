@@ -1,0 +1,110 @@
+"""Commands that record a running engine and show how it is going."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tauscope.cli import output
+from tauscope.cli.ingest import Arm, PromptId, Workload
+from tauscope.cli.options import Store, Traces
+
+if TYPE_CHECKING:
+    from tauscope.record.recorder import Recorded
+
+
+def record(
+    command: Annotated[
+        list[str], typer.Argument(metavar="ENGINE…", help="The engine and its arguments.")
+    ],
+    workload: Workload = None,
+    arm: Arm = None,
+    prompt_id: PromptId = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Exact number of tokens the one request generates."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="A limit that is set (-n); never taken as a count."),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="Label a server's requests by [[rule]] tables."),
+    ] = None,
+    keep_output: Annotated[
+        bool,
+        typer.Option(
+            "--keep-output",
+            help="Keep the engine's standard output in the store, not its hash only.",
+        ),
+    ] = False,
+    traces: Store = None,
+) -> None:
+    """Run an engine and record every cycle that it logs, while it runs.
+
+    Its logging is switched on, its standard error goes through a file of the store and
+    comes out here untouched; standard input, signals and the exit code are the engine's
+    own. Nothing here can hold up or end the engine, and what it logged survives both.
+
+    \b
+      tauscope record --workload code --arm mtp1 --prompt-id p1 -- ./ds4 -p "…" --mtp FILE
+      tauscope record --rules rules.toml -- ./ds4-server --mtp FILE
+
+    The output is hashed when the command line names the prompt, or when standard output
+    is no terminal. `tauscope watch` shows a recording from another terminal.
+    """
+    from tauscope import labels, places
+    from tauscope.record import recorder
+
+    root = places.to_write(traces)
+    loaded = labels.load_rules(rules) if rules else None
+    wish = recorder.Wish(
+        command=command, workload=workload, arm=arm, prompt_id=prompt_id, tokens=tokens,
+        max_tokens=max_tokens, rules=loaded, keep_output=keep_output,
+    )  # fmt: skip
+    root.mkdir(parents=True, exist_ok=True)
+    output.mended(root)
+    done = recorder.record(root, wish)
+    _tell(done, root)
+    sys.stdout.flush()
+    raise typer.Exit(done.code)
+
+
+def _tell(done: Recorded, root: Path) -> None:
+    for line in done.notes:
+        output.note(line)
+    if done.log_id is not None and done.totals.run_ids:
+        runs = ", ".join(done.totals.run_ids[:3]) + (" …" if len(done.totals.run_ids) > 3 else "")
+        output.note(
+            f"tauscope: recorded {runs}: {done.totals.cycles} cycles, "
+            f"{done.totals.requests} requests in {root}"
+        )
+    if done.output is not None:
+        output.note(f"tauscope: output kept in {done.output}")
+
+
+def watch(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[LOG|STORE]", help="A log that grows, or a store; else the usual."),
+    ] = None,
+    traces: Traces = None,
+) -> None:
+    """Show a growing log or a store full-screen: speed, τ, acceptance, folds, verdicts.
+
+    \b
+      tauscope watch server.log
+      tauscope watch
+
+    Ctrl-C ends it.
+    """
+    from tauscope.record import watch as watching
+
+    if what is not None and not Path(what).is_dir():
+        watching.log(Path(what))
+        return
+    watching.store([what] if what is not None else traces)
