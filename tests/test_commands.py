@@ -1,0 +1,137 @@
+"""Commands as a user types them: tables, JSON, one-line errors, exit codes, harmless text."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from frames import add_run, cycle
+
+HARM = "\x1b]0;owned\x07<b>中文 \u202eabc"
+
+
+@pytest.fixture
+def traces(store: Path) -> Path:
+    rows = [cycle(kind, wall_ms=9.0, draft_ms=1.0) for kind in ("bet+", "fold", "bet-", "bet+")]
+    add_run(store, "a", [rows] * 6, [{"prompt_id": f"p{n}"} for n in range(6)],
+            workload=HARM, arm="mtp1", source="run.log", state="complete")  # fmt: skip
+    add_run(store, "b", [[cycle("plain", wall_ms=8.0)] * 6] * 6,
+            [{"prompt_id": f"p{n}"} for n in range(6)], workload=HARM, arm="off")  # fmt: skip
+    return store
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("runs",),
+        ("metrics",),
+        ("metrics", "--by", "workload,arm,prompt_id"),
+        ("sql", "SELECT * FROM cycles"),
+        ("sql", "SELECT * FROM runs"),
+        ("schema",),
+    ],
+)
+def test_data_is_printed_as_a_table_and_as_json(
+    command: Command, traces: Path, words: tuple[str, ...]
+) -> None:
+    code, out, err = command(*words, "--traces", traces)
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    code, out, err = command(*words, "--json", "--traces", traces)
+    assert (code, err) == (0, "")
+    assert json.loads(out)
+    assert "NaN" not in out
+
+
+def test_json_carries_the_text_as_it_is(command: Command, traces: Path) -> None:
+    _, out, _ = command("metrics", "--json", "--traces", traces)
+    rows = json.loads(out)["metrics"]
+    assert {row["workload"] for row in rows} == {HARM}
+    treated = next(row for row in rows if row["arm"] == "mtp1")
+    assert treated["tau"] == 1.5
+    assert (treated["tau_num"], treated["tau_den"]) == (36, 24)
+    assert treated["tau_lo"] <= 1.5 <= treated["tau_hi"]
+
+
+def test_the_table_keeps_chinese_and_shows_what_would_harm(command: Command, traces: Path) -> None:
+    _, out, _ = command("runs", "--traces", traces)
+    assert "中文" in out
+    assert "\\u001b]0;owned\\u0007" in out
+
+
+def test_where_narrows(command: Command, traces: Path) -> None:
+    _, out, _ = command("metrics", "--where", "arm=off", "--json", "--traces", traces)
+    assert [row["arm"] for row in json.loads(out)["metrics"]] == ["off"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "start"),
+    [
+        (("sql", "DROP VIEW cycles"), 1, "sql: only a SELECT"),
+        (("sql", "SELECT nothing FROM cycles"), 1, "sql: "),
+        (("metrics", "--by", "emitted"), 1, "emitted: not a column"),
+        (("metrics", "--where", "arm"), 2, "--where arm: write it as COLUMN=VALUE"),
+        (("show", "a-0:99"), 1, "a-0:99: no such cycle"),
+        (("show", "nonsense"), 2, "nonsense: name a cycle as RUN:CYCLE"),
+    ],
+)
+def test_a_wrong_wish_is_one_line_and_a_code(
+    command: Command, traces: Path, words: tuple[str, ...], code: int, start: str
+) -> None:
+    got, out, err = command(*words, "--traces", traces)
+    assert got == code
+    assert out == ""
+    assert err.startswith(start)
+    assert "Traceback" not in err
+
+
+def test_a_store_that_is_not_there_is_one_line(command: Command, tmp_path: Path) -> None:
+    code, _, err = command("metrics", "--traces", tmp_path / "nothing")
+    assert code == 1
+    assert "no such store" in err
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_log_is_said_on_standard_error_and_the_rest_answers(
+    command: Command, traces: Path
+) -> None:
+    path = next((traces / "cycles").glob("b.*"))
+    path.write_bytes(path.read_bytes()[:50])
+    code, out, err = command("metrics", "--json", "--traces", traces)
+    assert code == 0
+    assert path.name in err
+    assert [row["arm"] for row in json.loads(out)["metrics"]] == ["mtp1"]
+
+
+def test_an_empty_selection_says_so(command: Command, traces: Path) -> None:
+    code, out, _ = command("metrics", "--where", "workload=none", "--traces", traces)
+    assert code == 0
+    assert "no cycle, request or speed in this selection" in out
+
+
+def test_every_command_explains_itself_with_an_example(command: Command) -> None:
+    _, out, _ = command("--help")
+    names = re.findall(r"(?m)^  ([a-z]+)  ", out.split("Commands:")[1])
+    assert {"import", "label", "show", "runs", "metrics", "sql", "schema", "simulate"} <= set(names)
+    for name in names:
+        code, text, _ = command(name, "--help")
+        assert code == 0
+        assert f"tauscope {name}" in text.split("Options:")[0].split("\n", 1)[1], name
+
+
+def test_the_bundled_traces_answer_when_nothing_else_is_named(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tauscope import places
+
+    monkeypatch.delenv("TAUSCOPE_TRACES", raising=False)
+    root = places.clone()
+    monkeypatch.setattr(places, "is_store", lambda p: p == root / "traces" / "sample")
+    code, out, err = command("runs", "--json")
+    assert code == 0
+    assert "reading the bundled traces" in err
+    assert all(row["simulated"] for row in json.loads(out))
