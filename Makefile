@@ -10,15 +10,14 @@ SHELL := /bin/sh
 # These would reach into .venv from outside; without bytecode every start would be slow.
 unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH
 
-# The first of these that will do; `make PYTHON=/path/to/python3 …` names another.
-WILL_DO = import sys; sys.exit(sys.version_info < (3, 11))
-PYTHON = $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,\
-	$(shell $(name) -c '$(WILL_DO)' 2>/dev/null && echo $(name))))
+# The first of these that is new enough; `make PYTHON=/path/to/python3 …` names another.
+PYTHON = python3 python3.13 python3.12 python3.11 python3.14
+NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 
 # The user's pip settings say where packages come from. What would change which ones, or where
 # they go, is overruled; nothing is built, so nothing unhashed is fetched for building.
 PIP = PIP_CONSTRAINT=/dev/null PIP_USER=0 .venv/bin/python -m pip \
-	--disable-pip-version-check --no-input --quiet
+	--disable-pip-version-check --no-input -qq
 LOCKED = $(PIP) install --require-hashes --no-deps --only-binary :all: --no-compile
 COMPILE = .venv/bin/python -m compileall -qq -j 0
 
@@ -84,8 +83,8 @@ lock:  ## both requirements locks, from pyproject.toml; needs uv (pip install uv
 
 clean:  ## remove .venv, caches and reports; never traces
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
-	@find reports -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
-	@find analysis tests notebooks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find . -mindepth 2 -maxdepth 2 -path './reports/*' ! -name README.md -exec rm -rf {} +
+	@find . -path ./traces -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -98,11 +97,13 @@ anew:
 	@rm -rf .venv
 
 .venv/.installed: requirements.lock pyproject.toml $(STALE)
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer: not found;" \
-		"install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@echo "Installing requirements.lock into .venv; this takes a minute or two, once." >&2
-	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) -m venv: failed;" \
-		"on Debian and Ubuntu, apt install python3-venv" >&2; rm -rf .venv; exit 1; }
+	@for name in $(PYTHON); do \
+		if $$name -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+			echo "Installing requirements.lock into .venv: about 1 GB on disk, once." >&2; \
+			exec $$name -m venv .venv; \
+		fi; \
+	done; echo "Python 3.11 or newer: not found;" \
+		"install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1
 	@$(LOCKED) -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --no-compile -e .
 	@$(PIP) check
