@@ -43,6 +43,9 @@ def speedup(rows: pl.DataFrame) -> Any:
 def metric(rows: pl.DataFrame, name: str) -> Any:
     """One metric of metrics.table with its interval, a group each."""
     about = BY_NAME[name]
+    if name != "ms_per_token":
+        # An arm that doesn't speculate, or bets nothing by design, has no such figure to show.
+        rows = rows.filter(~pl.col("arm").is_in([schema.OFF, schema.SHADOW]))
     known = _ordered(rows.filter(pl.col(name).is_not_null()))
     if known.is_empty():
         return Words(f"No {about.label} to draw: {_reason(rows, name)}.")
@@ -55,11 +58,11 @@ def metric(rows: pl.DataFrame, name: str) -> Any:
     columns = [("row", "workload"), ("shown", about.label), ("interval", "95 % interval"),
                ("counts", f"{about.num} / {about.den}")]  # fmt: skip
     low, high = (drawn.sort(name, descending=d).row(0, named=True) for d in (False, True))
-    text = f"{about.label}: from {low['shown']} for {low['row']} to {high['shown']}"
+    text = f"{_titled(about.label)}: from {low['shown']} for {low['row']} to {high['shown']}"
     text += f" for {high['row']}."
     return _forest(
-        drawn, name, name=name, title=f"{about.label[0].upper()}{about.label[1:]}",
-        alt_text=text, axis=f"{about.label} ({about.unit})", columns=columns,
+        drawn, name, name=name, title=_titled(about.label),
+        alt_text=text, axis=about.label, columns=columns,
         share=about.kind == "proportion",
     )  # fmt: skip
 
@@ -76,8 +79,14 @@ def margins(rows: pl.DataFrame) -> Any:
     columns = [("row", "workload"), ("bin", "margin, logits"), ("shown", "share of readings"),
                ("readings", "readings"), ("accuracy", "draft right")]  # fmt: skip
     base = alt.Chart(_slim(drawn, "margin", "share", "shown_as", *_fields(columns))).encode(
-        x=alt.X("margin:Q", title="margin of the draft's first choice, logits"),
-        y=alt.Y("share:Q", title="share of readings", axis=alt.Axis(format="%")),
+        x=alt.X(
+            "margin:Q",
+            title="margin of the draft's first choice, logits",
+            axis=alt.Axis(tickCount=8),
+        ),
+        y=alt.Y(
+            "share:Q", title="share of readings", axis=alt.Axis(format="%", tickCount=5, grid=True)
+        ),
         color=_colour(drawn),
         tooltip=tooltips(columns),
     )
@@ -174,21 +183,30 @@ def _forest(
     columns: Sequence[tuple[str, str]], bar: float | None = None, share: bool = False,
 ) -> Any:  # fmt: skip
     """Points with their intervals, a row each, on one scale."""
-    shape = alt.Axis(format="%") if share else alt.Axis()
+    low, high = _ends(drawn, field, bar)
+    room = (high - low) * 0.08 or 0.05
+    low, high = low - room, high + room
+    if share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    shape = alt.Axis(format="%", tickCount=6) if share else alt.Axis(tickCount=6)
+    # All layers name the scale: one that doesn't would pull in zero.
+    scale = alt.Scale(domain=[low, high], nice=False)
     slim = _slim(drawn, field, f"{field}_lo", f"{field}_hi", "shown_as", *_fields(columns))
     base = alt.Chart(slim).encode(
         y=alt.Y("row:N", title=None, sort=drawn["row"].to_list()),
         color=_colour(drawn, legend=False),
         tooltip=tooltips(columns),
     )
-    x = alt.X(f"{field}:Q", title=axis, axis=shape, scale=alt.Scale(zero=False, padding=12))
+    x = alt.X(f"{field}:Q", title=axis, axis=shape, scale=scale)
     layers = []
     if bar is not None:
         rule = alt.Chart(pl.DataFrame({"bar": [bar]}))
-        layers.append(rule.mark_rule(color=GREY, strokeWidth=1.5).encode(x="bar:Q"))
+        layers.append(
+            rule.mark_rule(color=GREY, strokeWidth=1.5).encode(x=alt.X("bar:Q", scale=scale))
+        )
     layers += [
         base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(
-            x=alt.X(f"{field}_lo:Q", title=axis), x2=f"{field}_hi:Q"
+            x=alt.X(f"{field}_lo:Q", title=axis, axis=shape, scale=scale), x2=f"{field}_hi:Q"
         ),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x).properties(name=name),
     ]
@@ -211,13 +229,14 @@ def _stack(
         .encode(
             y=alt.Y("row:N", title=None, sort=names),
             x=alt.X(
-                f"{field}:Q", title=axis, axis=alt.Axis(format="%") if percent else alt.Axis(),
+                f"{field}:Q", title=axis,
+                axis=alt.Axis(format="%", tickCount=5) if percent else alt.Axis(tickCount=6),
                 scale=alt.Scale(domain=[0, 1]) if percent else alt.Scale(zero=True),
             ),
             color=alt.Color(
                 f"{kind}:N",
                 scale=alt.Scale(domain=list(here), range=[colours[part] for part in here]),
-                legend=alt.Legend(),
+                legend=alt.Legend(title=None),
             ),
             order=alt.Order("order:Q"),
             tooltip=tooltips(columns),
@@ -229,6 +248,19 @@ def _stack(
         simulated=any_simulated(drawn.to_dicts()), rows=len(names),
         height=max(2, len(names)) * (ROW - 4),
     )  # fmt: skip
+
+
+def _ends(drawn: pl.DataFrame, field: str, bar: float | None) -> tuple[float, float]:
+    """The least and greatest of what a row of points has to show."""
+    columns = (field, f"{field}_lo", f"{field}_hi")
+    values = [value for name in columns for value in drawn[name].drop_nulls()]
+    values += [] if bar is None else [bar]
+    return min(values), max(values)
+
+
+def _titled(label: str) -> str:
+    """A capital at the start, but not of τ, which would turn into a T."""
+    return label[0].upper() + label[1:] if label[0].isascii() else label
 
 
 def _fields(columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -267,7 +299,7 @@ def _colour(drawn: pl.DataFrame, legend: bool = True) -> Any:
     return alt.Color(
         "shown_as:N",
         scale=alt.Scale(domain=list(pairs), range=list(pairs.values())),
-        legend=alt.Legend() if legend else None,
+        legend=alt.Legend(title=None) if legend else None,
     )
 
 
@@ -297,7 +329,7 @@ def _accuracy(row: dict[str, Any]) -> str:
 
 def _reason(rows: pl.DataFrame, name: str) -> str:
     found = rows[f"{name}_why"].drop_nulls().unique(maintain_order=True).to_list()
-    return words.listed(found[:3]) if found else "no rows"
+    return words.listed(found[:3]) if found else "no arm with speculation is here"
 
 
 def _verdict_counts(drawn: pl.DataFrame) -> str:

@@ -290,6 +290,9 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
         else words.number
     )
     if row[name] is None:
+        # Nothing to divide by is no secret: the arm made no such cycle.
+        if row[f"{name}_num"] is not None and row[f"{name}_den"] == 0:
+            return Cell("–", about=row[f"{name}_why"])
         return _unknown(row[f"{name}_why"])
     counts = (f"{about.num} / {about.den} = {words.count(row[f'{name}_num'])} / "
               f"{words.count(row[f'{name}_den'])}")  # fmt: skip

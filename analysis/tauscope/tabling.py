@@ -110,6 +110,8 @@ def _cell(cell: Cell, head: Head, names_row: bool) -> str:
         )
     small = f"<br><small><bdi>{escape(cell.small)}</bdi></small>" if cell.small else ""
     kinds = [k for k in ("num" if head.number else "", cell.kind) if k in ("num", "unknown")]
+    if cell.colour and len(cell.text) <= 24:
+        kinds.append("whole")
     attributes = f' class="{" ".join(kinds)}"' if kinds else ""
     if cell.full and cell.full != cell.text:
         attributes += f' title="{escape(cell.full)}"'

@@ -59,6 +59,8 @@ def run(
     Executed notebooks go to `folder`/<slug>.ipynb, those that failed too. Threads, not
     processes: kernels started from several processes race for ports.
     """
+    # The python3 of this very environment, not one that a user installed elsewhere.
+    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     import papermill  # noqa: F401  (once, before the threads)
 
     pool = ThreadPoolExecutor(workers(len(pages)))

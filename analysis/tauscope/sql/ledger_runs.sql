@@ -29,7 +29,7 @@ SELECT
   r.state, r.dialects, r.baseline_drafts,
   COALESCE(s.requests, 0) AS requests, COALESCE(s.cycles, 0) AS cycles,
   s.generated_tokens, s.emitted, s.generated_tokens - s.emitted AS unattributed_tokens,
-  s.decode_ms, w.cycles_ms, s.decode_ms - w.cycles_ms AS unattributed_ms,
+  s.decode_ms, w.cycles_ms, ROUND(s.decode_ms - w.cycles_ms, 6) AS unattributed_ms,
   COALESCE(s.unlogged, 0) AS unlogged, COALESCE(s.unknown, 0) AS unknown,
   r.lines, r.ignored_lines, r.unfit_lines, r.unknown_kinds, r.refused_rows,
   r.raw_bytes, r.version
