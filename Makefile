@@ -36,12 +36,14 @@ test: .venv/.installed-test  ## run the whole suite; ARGS="tests/test_x.py -k y"
 	@.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lab: .venv/.installed  ## open the notebooks in JupyterLab, on this machine only
-	@JUPYTER_PREFER_ENV_PATH=1 .venv/bin/jupyter-lab $(LAB) $(ARGS)
+	@JUPYTER_PREFER_ENV_PATH=1 JUPYTER_CONFIG_PATH="$(LAB_DEFAULTS)" \
+		.venv/bin/jupyter-lab $(LAB) $(ARGS)
 
-# No question about news, no look for updates, no list of extensions from the network. A server
-# that only this machine reaches, and only with its token, may run as root in a container.
+# Defaults that ask nothing about news and look for no updates; the user's own settings come
+# first. The list of extensions stays off the network. A server that only this machine reaches,
+# and only with its token, may run as root in a container.
+LAB_DEFAULTS = $(CURDIR)/notebooks/.jupyter$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}
 LAB = --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(CURDIR)/notebooks" \
-	--LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdates \
 	--LabApp.extension_manager=readonly \
 	$(if $(filter 0,$(shell id -u)),--ServerApp.allow_root=True)
 
