@@ -18,6 +18,7 @@ from tauscope.errors import Problem
 from tauscope.ingest import identity
 from tauscope.ingest.parser import Batch, LogParser
 from tauscope.ingest.source import Log
+from tauscope.record import marker
 
 Progress = Callable[[int], None]
 STATUSES = {
@@ -101,6 +102,11 @@ def import_log(
     labels = labels or Labels()
     held = held_logs(root)
     found = _restored(log, root) or identity.identify(log, held, root)
+    if marker.path_of(root, found.log_id).exists():
+        raise Problem(
+            f"{log.name}: is log {found.log_id}, which is still being recorded; import it when "
+            "that is over"
+        )
     if found.kind in (identity.SAME, identity.OLDER):
         runs, requests = read_rows(root, found.log_id)
         counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}

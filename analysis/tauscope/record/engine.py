@@ -24,18 +24,16 @@ _PASSED_ON = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, si
 _PROMPT_OPTIONS = ("-p", "--prompt", "--prompt-file")
 
 
-def environment(trace: Path, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], bool]:
-    """The engine's environment, and whether its native trace goes to `trace`.
+def environment(journal: Path, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The engine's environment: its log switched on, its native trace sent to `journal`.
 
     What the user has set stays, a trace file of their own too.
     """
     variables = dict(os.environ if given is None else given)
     for name in SWITCHES:
         variables.setdefault(name, "1")
-    ours = not variables.get(TRACE_VARIABLE)
-    if ours:
-        variables[TRACE_VARIABLE] = str(trace)
-    return variables, ours
+    variables.setdefault(TRACE_VARIABLE, str(journal))
+    return variables
 
 
 def is_one_shot(command: Sequence[str]) -> bool:

@@ -1,7 +1,8 @@
 """The journal: a file that the engine appends to and that we only read.
 
-The engine's standard error (or its native trace) *is* this file, so nothing here can
-block, slow or kill the engine, and what it wrote survives us. The engine holds the file
+The engine's standard error *is* this file (and its native trace goes there too, for the
+parser to tell apart), so nothing here can block, slow or kill the engine, and what it wrote
+survives us. The engine holds the file
 open all the time, so the file is never renamed, truncated or rewritten. A long journal
 rolls instead: what is new is appended to the compressed copy as one more zstd frame, and
 only then is its room in the journal given back to the disk as a hole. Offsets stay, no
@@ -20,32 +21,26 @@ from pathlib import Path
 import zstandard
 
 from tauscope.record import marker as markers
-from tauscope.record.marker import LOG, TRACE, Kept, Marker
+from tauscope.record.marker import Marker
 
 BLOCK = 4 << 20
-_NAMES = {LOG: ("{}.log", "{}.log.zst"), TRACE: ("{}.trace.ndjson", "{}.trace.ndjson.zst")}
+PACKED = ".log.zst"
 
 
-def paths(root: Path, log_id: str, stream: str) -> tuple[Path, Path]:
-    """(journal, compressed copy) of one stream of a recording."""
-    plain, packed = _NAMES[stream]
-    return root / "raw" / plain.format(log_id), root / "raw" / packed.format(log_id)
+def path_of(root: Path, log_id: str) -> Path:
+    return root / "raw" / f"{log_id}.log"
 
 
 class Journal:
-    """One journal of a recording, read by offset, from its copy where it was hollowed out."""
+    """The journal of a recording, read by offset, from its copy where it was hollowed out."""
 
-    def __init__(self, root: Path, marker: Marker, stream: str) -> None:
+    def __init__(self, root: Path, marker: Marker) -> None:
         self.root = root
-        self.stream = stream
-        self.path, self.copy = paths(root, marker.log_id, stream)
+        self.path = path_of(root, marker.log_id)
+        self.copy = self.path.with_name(f"{marker.log_id}{PACKED}")
         self._marker = marker
         self._descriptor = -1
         self._hollow = 0
-
-    @property
-    def kept(self) -> Kept:
-        return self._marker.of(self.stream)
 
     def create(self) -> int:
         """Make the journal and give a descriptor for the engine, locked for as long as it,
@@ -76,8 +71,8 @@ class Journal:
 
         Raises OSError or zstandard.ZstdError when the copy is broken.
         """
-        yield from unpacked(self.copy, self.kept)
-        offset, end = self.kept.archived, self.size()
+        yield from _unpacked(self.copy, self._marker.archived)
+        offset, end = self._marker.archived, self.size()
         while offset < end and (block := self.read(offset, min(size, end - offset))):
             offset += len(block)
             yield block
@@ -93,16 +88,16 @@ class Journal:
         A kill at any moment leaves the copy as the marker describes it, or longer: the
         next `pack` cuts it back first. Raises OSError, then with nothing changed.
         """
-        kept = self.kept
-        if upto <= kept.archived and self.copy.exists():
+        marker = self._marker
+        if upto <= marker.archived and self.copy.exists():
             return
         with self.copy.open("ab") as handle:
-            handle.truncate(kept.packed)
+            handle.truncate(marker.packed)
             try:
                 with zstandard.ZstdCompressor(level=3).stream_writer(
                     handle, closefd=False
                 ) as writer:
-                    offset = kept.archived
+                    offset = marker.archived
                     while offset < upto:
                         block = self.read(offset, min(BLOCK, upto - offset))
                         if not block:
@@ -113,14 +108,14 @@ class Journal:
                 os.fsync(handle.fileno())
                 packed = handle.tell()
             except OSError:
-                handle.truncate(kept.packed)
+                handle.truncate(marker.packed)
                 raise
-        self._marker.kept[self.stream] = Kept(archived=upto, packed=packed)
-        markers.save(self.root, self._marker)
+        marker.archived, marker.packed = upto, packed
+        markers.save(self.root, marker)
 
     def hollow(self, upto: int) -> None:
         """Give the room of packed bytes before `upto` back to the disk, where it can."""
-        upto = min(upto, self.kept.archived) // 4096 * 4096
+        upto = min(upto, self._marker.archived) // 4096 * 4096
         if upto <= self._hollow:
             return
         descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -136,11 +131,11 @@ class Journal:
             self._descriptor = -1
 
 
-def unpacked(copy: Path, kept: Kept, size: int = BLOCK) -> Iterator[bytes]:
+def _unpacked(copy: Path, archived: int, size: int = BLOCK) -> Iterator[bytes]:
     """The packed part of a journal, and nothing that a killed `pack` left behind it."""
-    if not kept.archived:
+    if not archived:
         return
-    left = kept.archived
+    left = archived
     with copy.open("rb") as handle:
         reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
         while left and (block := reader.read(min(size, left))):
@@ -155,17 +150,15 @@ def kept_blocks(root: Path, name: str, size: int = BLOCK) -> Iterator[bytes]:
 
     Raises OSError or zstandard.ZstdError when it is missing or broken.
     """
-    for stream, (_, packed) in _NAMES.items():
-        end = packed.format("")
-        log_id = Path(name).name.removesuffix(end)
-        if name.endswith(end) and (marker := markers.load(markers.path_of(root, log_id))):
-            journal = Journal(root, marker, stream)
-            if journal.path.exists():
-                try:
-                    yield from journal.blocks(size)
-                finally:
-                    journal.close()
-                return
+    log_id = Path(name).name.removesuffix(PACKED)
+    marker = markers.load(markers.path_of(root, log_id))
+    if marker is not None and path_of(root, log_id).exists():
+        journal = Journal(root, marker)
+        try:
+            yield from journal.blocks(size)
+        finally:
+            journal.close()
+        return
     with (root / name).open("rb") as handle:
         reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
         while block := reader.read(size):

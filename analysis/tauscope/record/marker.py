@@ -22,18 +22,15 @@ except ImportError:  # no recording on Windows, but a store that came from elsew
     fcntl = None
 
 ROOM = "recording"
-LOG, TRACE = "log", "trace"
-
-
-class Kept(msgspec.Struct):
-    """How much of a journal is in its compressed copy: bytes of the journal, size of the copy."""
-
-    archived: int = 0
-    packed: int = 0
 
 
 class Marker(msgspec.Struct, kw_only=True):
-    """One recording. `kept` by journal (LOG, TRACE); `seen` is its size at the last commit."""
+    """One recording.
+
+    `archived` bytes of the journal are in its compressed copy, which has `packed` bytes.
+    `takes` numbers the passes over the journal; `seen` is its size at the end of the last
+    one that an engine outlived.
+    """
 
     log_id: str
     source: str
@@ -48,12 +45,9 @@ class Marker(msgspec.Struct, kw_only=True):
     engine_pid: int | None = None
     started_unix_ms: int
     takes: int = 0
-    seen: dict[str, int] = {}
-    kept: dict[str, Kept] = {}
-
-    def of(self, stream: str) -> Kept:
-        """What is kept of one journal."""
-        return self.kept.setdefault(stream, Kept())
+    seen: int = 0
+    archived: int = 0
+    packed: int = 0
 
 
 def path_of(root: Path, log_id: str) -> Path:

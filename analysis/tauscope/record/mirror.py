@@ -10,25 +10,96 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from tauscope.record.engine import terminal_size
 
 BLOCK = 1 << 16
+MARKER = b'{"tauscope":'
+
+
+class Source(Protocol):
+    """Where a mirror reads: `offset` is how far it got."""
+
+    offset: int
+
+    def read(self) -> bytes:
+        """The next bytes to show; none when there are no more yet."""
+
+    def rest(self) -> bytes:
+        """At the end: what was held back."""
+
+
+class Whole:
+    """All bytes of a growing file, which `at(offset, size)` reads."""
+
+    def __init__(self, at: Callable[[int, int], bytes]) -> None:
+        self._at = at
+        self.offset = 0
+
+    def read(self) -> bytes:
+        block = self._at(self.offset, BLOCK)
+        self.offset += len(block)
+        return block
+
+    def rest(self) -> bytes:
+        return b""
+
+
+class WithoutTrace:
+    """The same without the lines of a native trace: the engine didn't say them to a terminal.
+
+    A record begins at its marker and ends with its line, wherever in a line it begins.
+    """
+
+    def __init__(self, at: Callable[[int, int], bytes]) -> None:
+        self._all = Whole(at)
+        self._inside = False
+        self._held = b""
+
+    @property
+    def offset(self) -> int:
+        return self._all.offset
+
+    def read(self) -> bytes:
+        while block := self._all.read():
+            if shown := self._shown(self._held + block):
+                return shown
+        return b""
+
+    def rest(self) -> bytes:
+        return self._held
+
+    def _shown(self, data: bytes) -> bytes:
+        self._held, shown = b"", []
+        while data:
+            if self._inside:
+                _, end, data = data.partition(b"\n")
+                self._inside = not end
+                continue
+            before, marker, data = data.partition(MARKER)
+            if marker:
+                self._inside = True
+            else:
+                # The marker may go on in the next block; anything else is shown at once.
+                keep = max(
+                    (n for n in range(1, len(MARKER)) if before.endswith(MARKER[:n])), default=0
+                )
+                self._held = before[len(before) - keep :]
+                before = before[: len(before) - keep]
+            shown.append(before)
+        return b"".join(shown)
 
 
 class Mirror:
     """Copies a growing file to the descriptor `target`, byte for byte.
 
-    `read(offset, size)` gives bytes of the file. With `status`, the last line of a
-    terminal is kept free for `show`.
+    With `status`, the last line of a terminal is kept free for `show`.
     """
 
-    def __init__(
-        self, read: Callable[[int, int], bytes], target: int, *, status: bool = False
-    ) -> None:
-        self._read = read
+    def __init__(self, source: Source, target: int, *, status: bool = False) -> None:
+        self._source = source
         self._target = target
-        self.offset = 0
         self._more = threading.Event()
         self._ending = False
         self._lost = False
@@ -36,6 +107,11 @@ class Mirror:
         self._bar = StatusLine(target) if status else None
         self._thread = threading.Thread(target=self._run, daemon=True, name="mirror")
         self._thread.start()
+
+    @property
+    def offset(self) -> int:
+        """How far into the file it got."""
+        return self._source.offset
 
     def wake(self) -> None:
         """There may be more to copy."""
@@ -74,6 +150,7 @@ class Mirror:
             if self._bar and not ending:
                 self._put(self._bar.draw())
             if ending:
+                self._put(self._source.rest())
                 break
             self._more.wait()
         if self._bar:
@@ -82,9 +159,8 @@ class Mirror:
 
     def _copy(self) -> None:
         last = b"\n"
-        while not self._lost and (block := self._read(self.offset, BLOCK)):
+        while not self._lost and (block := self._source.read()):
             self._put(block)
-            self.offset += len(block)
             last = block[-1:]
         self._speak(new_line=last != b"\n")
 

@@ -28,10 +28,10 @@ from tauscope.record.engine import (
     terminal_size,
 )
 from tauscope.record.finish import complete
-from tauscope.record.journal import BLOCK, Journal, paths
+from tauscope.record.journal import BLOCK, Journal
 from tauscope.record.live import Gauge
-from tauscope.record.marker import LOG, TRACE, Marker
-from tauscope.record.mirror import Mirror
+from tauscope.record.marker import Marker
+from tauscope.record.mirror import Mirror, Whole, WithoutTrace
 from tauscope.record.take import Take, Totals
 
 # How often the journal is looked at, and how often what it holds is committed, in seconds.
@@ -145,9 +145,8 @@ class _Recording:
     def start(self) -> None:
         """Write the marker, make the journal, start the engine. Raises OSError or Problem."""
         markers.save(self.root, self.marker)
-        self.journal = Journal(self.root, self.marker, LOG)
-        trace, _ = paths(self.root, self.marker.log_id, TRACE)
-        variables, _ = environment(trace, self.wish.variables)
+        self.journal = Journal(self.root, self.marker)
+        variables = environment(self.journal.path, self.wish.variables)
         descriptor = self.journal.create()
         output = -1
         try:
@@ -159,6 +158,7 @@ class _Recording:
             self.signals = Signals()
             self.signals.__enter__()
             try:
+                self.began = time.monotonic()
                 self.engine = Engine.start(
                     self.wish.command, variables, stderr=descriptor,
                     stdout=output if output >= 0 else None,
@@ -167,7 +167,6 @@ class _Recording:
             except BaseException:
                 self.signals.__exit__()
                 raise
-            self.began = time.monotonic()
         finally:
             os.close(descriptor)
             if output >= 0:
@@ -178,8 +177,7 @@ class _Recording:
 
     def forget(self) -> None:
         """Take back what `start` made, when no engine came of it."""
-        for path in paths(self.root, self.marker.log_id, LOG)[:1]:
-            path.unlink(missing_ok=True)
+        self.journal.path.unlink(missing_ok=True)
         if self.output:
             self.output.unlink(missing_ok=True)
         markers.drop(self.root, self.marker.log_id)
@@ -213,11 +211,11 @@ class _Recording:
 
     def _mirror(self) -> None:
         status = self.wish.status and terminal_size() is not None
-        shown = Journal(self.root, self.marker, LOG)
-        self.mirrors.append(Mirror(shown.read, 2, status=status))
+        shown = Journal(self.root, self.marker)
+        self.mirrors.append(Mirror(WithoutTrace(shown.read), 2, status=status))
         if self.output:
             descriptor = os.open(self.output, os.O_RDONLY | os.O_CLOEXEC)
-            self.mirrors.append(Mirror(lambda at, size: os.pread(descriptor, size, at), 1))
+            self.mirrors.append(Mirror(Whole(lambda at, size: os.pread(descriptor, size, at)), 1))
 
     def _follow(self) -> int:
         """Look, parse, commit, roll; returns the engine's exit code."""
@@ -249,7 +247,7 @@ class _Recording:
                 self.signals.wait(LOOK_S)
 
     def _offset(self) -> int:
-        return self.take.streams[LOG].offset if self.take else sys.maxsize
+        return self.take.offset if self.take else sys.maxsize
 
     def _is_long(self) -> bool:
         return self.take is not None and self.take.unpacked() >= ROLL_BYTES
@@ -333,24 +331,21 @@ class _Recording:
         """Pack what is parsed. Its room is given back one roll later: a reader may be on it."""
         if self.take is None:
             return
-        before = {name: self.marker.of(name).archived for name in self.take.streams}
-        before[LOG] = min([before[LOG], *(mirror.offset for mirror in self.mirrors[:1])])
+        before = min([self.marker.archived, *(mirror.offset for mirror in self.mirrors[:1])])
         with contextlib.suppress(OSError, Problem):
             self.take.pack()
-            self.take.hollow(before)
+            self.journal.hollow(before)
             store.collect_orphans(self.root)
 
     def _sync(self) -> None:
         """Once a second, what was journaled goes to the disk: a power cut loses no more."""
-        journals = {Journal(self.root, self.marker, name): 0 for name in (LOG, TRACE)}
+        own, synced = Journal(self.root, self.marker), 0
         while not self._ended.wait(SYNC_S):
-            for journal, synced in journals.items():
-                with contextlib.suppress(OSError):
-                    if (size := journal.size()) != synced:
-                        journal.sync()
-                        journals[journal] = size
-        for journal in journals:
-            journal.close()
+            with contextlib.suppress(OSError):
+                if (size := own.size()) != synced:
+                    own.sync()
+                    synced = size
+        own.close()
 
     def _finish(self, code: int) -> Recorded:
         """The engine has ended: commit the rest, pack the journal, drop the marker."""
@@ -380,7 +375,10 @@ class _Recording:
         return done
 
 
-def _hash(path: Path) -> str:
+def _hash(path: Path) -> str | None:
+    """Hash of a file; None when nothing is in it: no output says nothing of another's."""
+    if not path.stat().st_size:
+        return None
     digest = hashlib.sha256()
     with path.open("rb") as handle:
         while block := handle.read(1 << 20):

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from tauscope.ingest.importer import read_rows
+from tauscope.record import journal as journals
 from tauscope.record import marker as markers
 from tauscope.record.finish import complete
-from tauscope.record.journal import Journal, paths
-from tauscope.record.marker import LOG, TRACE, Marker
+from tauscope.record.marker import Marker
 from tauscope.record.take import Take
 
 
@@ -46,13 +46,15 @@ def _mend(root: Path, path: Path) -> list[str]:
         if not path.exists():
             return []
         return [f"{path}: can't be read; import raw/{path.stem}.log by hand, then remove it"]
-    log, _ = paths(root, marker.log_id, LOG)
-    sizes = _sizes(root, marker)
+    log = journals.path_of(root, marker.log_id)
+    size = log.stat().st_size if log.exists() else 0
     if markers.is_held(log):
-        if sizes == {LOG: 0, TRACE: 0} | marker.seen:
+        if size == marker.seen:
             return [_alive(marker, "nothing new since the last command")]
-    elif not any(sizes.values()) or _is_over(root, marker, sizes):
-        _tidy(root, marker)
+    elif not size or _is_over(root, marker, size):
+        # Nothing is left to commit, only to tidy up.
+        markers.drop(root, marker.log_id)
+        log.unlink(missing_ok=True)
         return []
     notes: list[str] = []
     try:
@@ -85,30 +87,10 @@ def _alive(marker: Marker, what: str) -> str:
     )
 
 
-def _sizes(root: Path, marker: Marker) -> dict[str, int]:
-    sizes = {}
-    for name in (LOG, TRACE):
-        journal = Journal(root, marker, name)
-        sizes[name] = journal.size()
-        journal.close()
-    return sizes
-
-
-def _is_over(root: Path, marker: Marker, sizes: dict[str, int]) -> bool:
+def _is_over(root: Path, marker: Marker, size: int) -> bool:
     """Was it committed for good, and only the tidying was cut short?"""
     try:
         runs, _ = read_rows(root, marker.log_id)
     except (OSError, pl.exceptions.PolarsError):
         return False
-    if runs.is_empty() or runs["state"][0] == "recording":
-        return False
-    trace = f"raw/{paths(root, marker.log_id, TRACE)[1].name}"
-    stream = TRACE if runs["raw_file"][0] == trace else LOG
-    return runs["raw_bytes"][0] == sizes[stream]
-
-
-def _tidy(root: Path, marker: Marker) -> None:
-    """Nothing is left to commit: drop the marker, then the journals."""
-    markers.drop(root, marker.log_id)
-    for name in (LOG, TRACE):
-        paths(root, marker.log_id, name)[0].unlink(missing_ok=True)
+    return not runs.is_empty() and runs["state"][0] != "recording" and runs["raw_bytes"][0] == size
