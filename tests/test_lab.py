@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -90,10 +91,16 @@ def _started(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> Lab:
     while time.monotonic() < end and server.poll() is None:
         for file in runtime.glob("jpserver-*.json"):
             told = json.loads(file.read_text() or "{}")
-            if told:
+            # The file comes before the server listens.
+            if told and _answers(told["port"]):
                 return Lab(told["url"], told["token"])
         time.sleep(0.05)
     raise AssertionError(f"JupyterLab didn't start:\n{log.read_text()}")
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_it_listens_on_this_machine_only(lab: Lab):
