@@ -33,7 +33,7 @@ def frame(*lines: str) -> pl.DataFrame:
 
 def read(*lines: str) -> tuple[NativeReader, Rows]:
     reader = NativeReader("log")
-    return reader, reader.take(frame(*lines))
+    return reader, reader.take(parse_native(frame(*lines)))
 
 
 def with_field(line: str, **fields: object) -> str:
@@ -195,7 +195,7 @@ def test_rows_that_break_the_ledger_are_refused_with_the_reason() -> None:
 def test_unfit_lines_before_any_run_wait_for_one() -> None:
     reader, got = read(BET[:60])
     assert got.runs.height == 0 and of(reader.orphans, "line") == [(1,)]
-    got = reader.take(frame(HEADER, BET).with_columns(pl.col("line") + 1))
+    got = reader.take(parse_native(frame(HEADER, BET).with_columns(pl.col("line") + 1)))
     assert of(got.runs, "unfit_lines", "lines") == [(1, 3)]
     assert reader.orphans.height == 0
 
@@ -203,10 +203,13 @@ def test_unfit_lines_before_any_run_wait_for_one() -> None:
 def test_block_ends_change_nothing() -> None:
     other = [line.replace('"run":"a"', '"run":"b"') for line in (HEADER, BEGIN, BET, END)]
     lines = [HEADER, BEGIN, other[0], BET, BET[:50] + other[2], BET, other[2], END, HEADER, BET]
-    whole = NativeReader("log").take(frame(*lines))
+    whole = NativeReader("log").take(parse_native(frame(*lines)))
     for size in (1, 2, 3):
         reader = NativeReader("log")
-        parts = [reader.take(frame(*lines)[i : i + size]) for i in range(0, len(lines), size)]
+        parts = [
+            reader.take(parse_native(frame(*lines)[i : i + size]))
+            for i in range(0, len(lines), size)
+        ]
         assert pl.concat([p.cycles for p in parts]).equals(whole.cycles)
         for name, keys in (("runs", ["run_id"]), ("requests", ["run_id", "request_id"])):
             last = pl.concat([getattr(p, name) for p in parts])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from native_build import HERE, SANITIZE, build
 from polars.testing import assert_frame_equal
 
+from tauscope.ingest.native import parse_native
 from tauscope.ingest.native_runs import NativeReader, Rows
 from tauscope.schema import CYCLES
 from tauscope.trace import HASH, token_hash
@@ -127,7 +128,10 @@ def read(path: Path, block_lines: int = 10**9) -> Rows:
         schema={"line": pl.Int64, "text": pl.String},
     )
     reader = NativeReader("log")
-    parts = [reader.take(frame[i : i + block_lines]) for i in range(0, len(frame), block_lines)]
+    parts = [
+        reader.take(parse_native(frame[i : i + block_lines]))
+        for i in range(0, len(frame), block_lines)
+    ]
     return Rows(
         pl.concat([part.cycles for part in parts]),
         pl.concat([part.refused for part in parts]),

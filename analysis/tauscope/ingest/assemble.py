@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from tauscope.ingest import dspark, glm, legacy, qwen, text
+from tauscope.ingest import dspark, glm, legacy_account, qwen, text
 from tauscope.ingest.records import DIALECTS, RECORD, Rule
 from tauscope.schema import CYCLES
 
 _ACCOUNT = {
-    "legacy": legacy.account,
+    "legacy": legacy_account.account,
     "glm": glm.account,
     "qwen": qwen.account,
     "dspark": dspark.account,
@@ -177,10 +177,14 @@ def account(merged: pl.DataFrame) -> pl.DataFrame:
     # Counts stay 64-bit until the bounds are checked.
     types |= {name: pl.Int64() for name in _COUNTED}
     extra = ["run", "piece", "rule", "said_emitted", "said_forwards"]
+    rules = merged["rule"].unique().to_list()
     for name, (low, high) in DIALECTS.items():
-        part = merged.filter(pl.col("rule").is_between(low, high - 1))
-        if not part.height:
+        mine = [low <= rule < high for rule in rules]
+        if not any(mine):
             continue
+        part = merged
+        if not all(mine):
+            part = merged.filter(pl.col("rule").is_between(low, high - 1))
         table = _ACCOUNT[name](part)
         have = set(table.columns)
         parts.append(

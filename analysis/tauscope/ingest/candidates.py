@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from tauscope.ingest.lines import Chunk
+from tauscope.ingest.native import MARKER
 from tauscope.ingest.records import Rule, none, records
 from tauscope.ingest.startup import LAST, STATS, WRAPPED, WRAPPED_LINES
 
@@ -54,6 +55,7 @@ class Candidates:
         series = series if len(left) == size else series.gather(left)
         numbers = chunk.numbers[left]
         named = series.bin.contains(_NAME.encode()).to_numpy()
+        traced = series.bin.contains(MARKER.encode()).to_numpy()
         goes_on = numbers <= self._until
         if named.any():
             stats = numbers[named & series.bin.contains(b"DSpark stats ").to_numpy()]
@@ -63,7 +65,7 @@ class Candidates:
                 after = numbers - stats[np.maximum(place, 0)]
                 goes_on = goes_on | ((place >= 0) & (after > 0) & (after <= WRAPPED_LINES))
                 self._until = int(stats[-1]) + WRAPPED_LINES
-        keep = named | goes_on
+        keep = named | traced | goes_on
         if keep.any():
             text = decode(series.filter(pl.Series(keep)))
             self._parts.append(pl.DataFrame({"line": numbers[keep], "text": text}, schema=_LINES))
@@ -73,7 +75,7 @@ class Candidates:
         lines = pl.concat(self._parts) if self._parts else pl.DataFrame(schema=_LINES)
         self._parts = []
         self.wrapped = Wrapped(none(), pl.DataFrame(schema=_FACTS))
-        bare = ~pl.col("text").str.contains(_NAME, literal=True)
+        bare = ~pl.col("text").str.contains_any([_NAME, MARKER])
         if self._until or lines.select(pl.col("text").str.contains(STATS).any()).item():
             self._unwrap(lines, bare)
         return lines.filter(~bare)
@@ -132,12 +134,16 @@ class Candidates:
 
 
 def decode(series: pl.Series) -> pl.Series:
-    """Bytes to text; bad UTF-8 becomes the replacement character."""
-    text = series.cast(pl.String, strict=False)
-    bad = text.is_null()
-    if bad.any():
-        # No line holds a newline inside: joined, decoded and split again in three calls.
-        broken = b"".join(line.rstrip(b"\n") + b"\n" for line in series.filter(bad).to_list())
-        mended = pl.Series(broken.decode("utf-8", "replace").split("\n")[:-1])
-        text = text.scatter(bad.arg_true(), mended)
-    return text
+    """Lines of bytes to text; bad UTF-8 becomes the replacement character."""
+    try:
+        return series.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        rows = series.to_list()
+        text = b"".join(rows)
+        if text.count(b"\n") == len(rows):
+            # Every line ends in its newline: joined, decoded and split in three calls.
+            lines = text.decode("utf-8", "replace").split("\n")[:-1]
+        else:
+            # A slice with pieces of an overlong line in it: a few megabytes at most.
+            lines = [row.decode("utf-8", "replace") for row in rows]
+        return pl.Series(lines, dtype=pl.String)

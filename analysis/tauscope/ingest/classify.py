@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -89,7 +90,8 @@ def read(lines: pl.DataFrame) -> Reading:
     )
 
 
-def read_nothing() -> Reading:
+@cache
+def nothing() -> Reading:
     """A reading of no lines."""
     return read(pl.DataFrame(schema={"line": pl.Int64, "text": pl.String}))
 

@@ -17,10 +17,10 @@ import polars as pl
 
 from tauscope.ingest import text
 from tauscope.ingest.lines import Chunk
-from tauscope.ingest.records import COUNT_LIMIT, Fix, Rule
+from tauscope.ingest.records import Fix, Rule
 from tauscope.ingest.scan import Template, word, words
 
-_BET = "drafted={} committed={} draft={3} ms snapshot={3} ms verify={3} ms "
+_BET = "drafted={1} committed={1} draft={3} ms snapshot={3} ms verify={3} ms "
 _BET_COLUMNS = ("drafted", "committed", "draft_ms", "snapshot_ms", "verify_ms")
 _PLAIN = (Template(_BET + "total={3} ms"), (*_BET_COLUMNS, "reported_ms"), Fix.NONE)
 _REPAIRED = (*_BET_COLUMNS, "commit_ms", "reported_ms")
@@ -46,7 +46,7 @@ _FAST = (
         " timing ", "margin-s", 28, Rule.FOLD,
         ((
             Template(
-                "drafted={} committed={} margin={3} threshold={3} "
+                "drafted={1} committed={1} margin={3} threshold={3} "
                 "draft={3} ms verify={3} ms total={3} ms"
             ),
             ("drafted", "committed", "margin", "threshold", "draft_ms", "verify_ms", "reported_ms"),
@@ -57,7 +57,7 @@ _FAST = (
         " conf dr", "afted=", 14, Rule.CONF,
         ((
             Template(
-                "drafted={} committed={} mtp_top={} runner={} margin={6} "
+                "drafted={1} committed={1} mtp_top={} runner={} margin={6} "
                 "target_next={} draft_next={}"
             ),
             ("drafted", "committed", "draft_token", "", "margin", "next_token", ""),
@@ -75,7 +75,11 @@ _REAL = (
 )  # fmt: skip
 
 
-def fast(chunk: Chunk) -> tuple[dict[str, np.ndarray] | None, np.ndarray]:
+# Columns of a record (None when there are none), and the places of the lines not read.
+Fast = tuple[dict[str, np.ndarray] | None, np.ndarray]
+
+
+def fast(chunk: Chunk) -> Fast:
     """Records of the lines that fit a template exactly, in line order; the other lines' places.
 
     The columns are those of a record (NaN and -1 for null).
@@ -94,9 +98,6 @@ def fast(chunk: Chunk) -> tuple[dict[str, np.ndarray] | None, np.ndarray]:
             if not len(at):
                 break
             ok, values = template.scan(data, starts[at] + length, ends[at])
-            for name, value in zip(names, values, strict=True):
-                if name in ("drafted", "committed"):
-                    ok &= value <= COUNT_LIMIT
             fits = at if ok.all() else at[ok]
             if len(fits):
                 rules[fits] = rule
@@ -253,113 +254,3 @@ def spec(frame: pl.DataFrame) -> pl.DataFrame:
         .otherwise(int(Rule.EVENT)),
         ok=miss | end | pl.col("event"),
     ).with_columns(committed=pl.coalesce("committed", pl.col("said_emitted") - 1))
-
-
-def account(frame: pl.DataFrame) -> pl.DataFrame:
-    """Records of cycles to the columns of `cycles` (ds4-logs.md section 1)."""
-    rule = pl.col("rule")
-    drafted, committed = pl.col("drafted"), pl.col("committed")
-    one_of = lambda *rules: rule.is_in([int(r) for r in rules])  # noqa: E731
-    miss, fold, other = rule == Rule.MISS, rule == Rule.FOLD, rule == Rule.OTHER
-    sample, conf_only = rule == Rule.SAMPLE, rule == Rule.CONF
-    seq = one_of(Rule.SEQ, Rule.SEQ_END)
-    paid = one_of(Rule.MICRO, Rule.DECODE2, Rule.CONF)
-    one_pass = one_of(Rule.COMBINED, Rule.SAMPLE)
-    gated = paid & (drafted == 2) & (rule != Rule.DECODE2)
-    known = lambda value: pl.when(~other).then(value)  # noqa: E731
-
-    counted = frame.lazy().with_columns(
-        drafted=pl.when(miss).then(1).when(~other).then(drafted),
-        free_checked=known(pl.when(one_pass).then(0).otherwise(1)),
-        free_accepted=known(pl.when(one_pass | miss).then(0).otherwise(1)),
-        verified=pl.when(paid)
-        .then(drafted - 1)
-        .when(seq)
-        .then(pl.min_horizontal(drafted, committed + 1) - 1)
-        .when(one_pass)
-        .then(drafted)
-        .when(miss | fold)
-        .then(0),
-        accepted=pl.when(paid | seq)
-        .then(committed - 1)
-        .when(one_pass)
-        .then(committed)
-        .when(miss)
-        .then(0)
-        .when(fold)
-        # The free draft is the one committed; anything else breaks a bound.
-        .then(committed - 1),
-        resampled=pl.when(sample).then("third").when(~other).then(0),
-        emitted=pl.when(miss)
-        .then(1)
-        .when(sample)
-        .then(1 + committed + pl.col("third"))
-        .when(~other)
-        .then(1 + committed),
-    )
-    verified, accepted = pl.col("verified"), pl.col("accepted")
-    # Which repair a reject paid for is printed in the timing line only.
-    repair_unknown = conf_only & (accepted < verified)
-    partial = paid & (accepted > 0) & (accepted < verified)
-    replay = pl.col("fix") == Fix.REPLAY
-    full = counted.with_columns(
-        pl.lit("legacy").alias("dialect"),
-        path=pl.when(rule == Rule.MICRO)
-        .then(pl.lit("micro"))
-        .when(fold)
-        .then(pl.lit("margin-skip"))
-        .when(miss)
-        .then(pl.lit("miss"))
-        .when(rule == Rule.SEQ_END)
-        .then(pl.lit("seq"))
-        .when(~conf_only)
-        .then(pl.coalesce("kind", pl.when(rule == Rule.DECODE2).then(pl.lit("decode2")))),
-        outcome=pl.when(miss)
-        .then(pl.lit("missed"))
-        .when(fold)
-        .then(pl.lit("folded"))
-        .when(other)
-        .then(pl.lit("unknown"))
-        .when(seq)
-        .then(pl.lit("fallback"))
-        .when(verified <= 0)
-        .then(pl.when(one_pass).then(pl.lit("undrafted")).otherwise(pl.lit("unverified")))
-        .when(accepted >= verified)
-        .then(pl.lit("all_accepted"))
-        .when(accepted <= 0)
-        .then(pl.lit("rejected"))
-        .otherwise(pl.lit("partial")),
-        target_forwards=pl.when(miss)
-        .then(1)
-        .when(fold)
-        .then(2)
-        .when(rule == Rule.COMBINED)
-        .then(1)
-        .when(sample)
-        .then(1 + pl.col("third"))
-        # The base, one decode a committed draft, and the pass that failed.
-        .when(seq)
-        .then(2 + committed)
-        .when(paid & ~repair_unknown)
-        .then(pl.when(replay | partial).then(3).otherwise(2)),
-        truncated=known(pl.lit(False)),
-        replayed=known(pl.when(~repair_unknown).then(paid & (replay | partial))),
-        margin=pl.when(gated | fold).then("margin"),
-        extra=pl.when(paid & ~gated & (drafted > 1) & pl.col("margin").is_not_null())
-        .then(
-            text.together(
-                pl.col("extra"),
-                text.say('"conf_margin":{}', "margin"),
-                text.say('"conf_top":{}', "draft_token"),
-                text.say('"conf_next":{}', "next_token"),
-            )
-        )
-        .otherwise("extra"),
-        # With more than two drafts the conf line shows the last one, not the gated one.
-        draft_token=pl.when(~paid | (drafted <= 2)).then("draft_token"),
-        next_token=pl.when(~paid | (drafted <= 2)).then("next_token"),
-        decode_ms=pl.when(fold).then("verify_ms"),
-        verify_ms=pl.when(~fold).then("verify_ms"),
-        wall_ms=pl.when(one_pass).then("reported_ms"),
-    )
-    return full.collect()

@@ -8,6 +8,7 @@ and one without any is a run whose facts are unknown.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -37,14 +38,16 @@ class Rows:
 class NativeReader:
     """Reads the native lines of one log, block after block.
 
-    `next_run` is the index that the next run of the log gets; a parser that finds
-    runs of other dialects in the same log moves it on. `orphans` are unfit lines
-    (line, text) before any run: the parser's to report when no run follows.
+    `number` gives the runs that begin at these lines their index in the log; a
+    parser that finds runs of other dialects there too counts both. `orphans` are
+    unfit lines (line, text) before any run: the parser's to report at the end.
     """
 
-    def __init__(self, log_id: str) -> None:
+    def __init__(
+        self, log_id: str, number: Callable[[pl.Series], Sequence[int] | pl.Series] | None = None
+    ) -> None:
         self.log_id = log_id
-        self.next_run = 0
+        self._number = number or (lambda lines: range(self.run_count, self.run_count + len(lines)))
         self.orphans = pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
         # (run token, headers so far) is a run; both frames have one row of it.
         self._runs = pl.DataFrame(
@@ -55,9 +58,18 @@ class NativeReader:
         )
         self._requests = pl.DataFrame(schema=_request_schema())
 
-    def take(self, lines: pl.DataFrame) -> Rows:
-        """Rows of the next lines (line, text); lines without a native record are passed over."""
-        read = native.parse_native(lines)
+    @property
+    def run_count(self) -> int:
+        """Native runs so far."""
+        return self._runs.height
+
+    @property
+    def request_count(self) -> int:
+        """Requests so far, in all native runs."""
+        return self._requests.height
+
+    def take(self, read: native.Native) -> Rows:
+        """Rows of what `parse_native` read in the next lines."""
         if not read.records.height and not read.unfit.height and not read.kinds.height:
             return Rows()
         records = self._place(read.records)
@@ -81,10 +93,11 @@ class NativeReader:
         new = (
             records.unique(keys, keep="first", maintain_order=True)
             .join(self._runs, on=keys, how="anti", maintain_order="left")
-            .select(*keys, pl.int_range(pl.len()).add(self.next_run).alias("index"))
+            .select(*keys, "line")
         )
-        self.next_run += new.height
         new = new.with_columns(
+            index=pl.Series(self._number(new["line"]), dtype=pl.Int64)
+        ).with_columns(
             run_id=pl.format("{}-{}", pl.lit(self.log_id), "index"), seen=pl.lit(0, pl.Int64)
         )
         self._runs = pl.concat([self._runs, new.select(self._runs.columns)])

@@ -8,13 +8,14 @@ that are open, and counters. The rows don't depend on where the blocks end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
-from tauscope.ingest import assemble, classify, ledger, legacy, runs
+from tauscope.ingest import assemble, classify, ledger, legacy, native_log, runs
 from tauscope.ingest.candidates import Candidates
 from tauscope.ingest.lines import Chunk, LineReader
 from tauscope.ingest.records import Rule, from_arrays, none
@@ -25,6 +26,10 @@ from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, conform, empty
 BLOCK = 16 << 20
 # Of a larger block, no more than this much is held in frames at once.
 STRIDE = 32 << 20
+# Records that show an engine at work: a start-up line after one begins another run.
+ACTIVITY = assemble.CYCLE_RULES | pl.col("rule").is_in(
+    [int(Rule.SPEED), int(Rule.SERVER), int(Rule.TRACE)]
+)
 # More dark cycles than this is a wrong token count, not a log.
 DARK_LIMIT = 10_000_000
 
@@ -63,6 +68,7 @@ class LogParser:
         self._lines = LineReader()
         self._candidates = Candidates()
         self._requests = Requests()
+        self._native = native_log.NativeLog(log_id)
         self._run = 0
         self._active = False  # a cycle, request or speed line was seen since the run began
         self._held = pl.DataFrame(schema=assemble.SPINE)
@@ -75,12 +81,17 @@ class LogParser:
     @property
     def run_count(self) -> int:
         """Runs in the log so far."""
-        return self._run + 1
+        return self._run + 1 - self._native.hidden + self._native.run_count
 
     @property
     def request_count(self) -> int:
         """Requests in the log so far, in all runs."""
-        return self._requests.count
+        text = 0 if self._native.covered else self._requests.count
+        return text + self._native.request_count
+
+    def checks(self) -> list[tuple[str, pl.DataFrame]]:
+        """(run_id, cycles): what the text of a run says beside its native trace."""
+        return self._native.checks()
 
     @property
     def lines(self) -> int:
@@ -106,22 +117,38 @@ class LogParser:
 
     def _take(self, chunks: Iterable[Chunk], *, last: bool) -> Batch:
         parts: list[dict[str, np.ndarray]] = []
-        for chunk in chunks:
-            columns, left = legacy.fast(chunk)
+        seen = False
+        for chunk, (columns, left) in _scanned(chunks):
             if columns is not None:
                 parts.append(columns)
             self._candidates.add(chunk, left)
+            seen = True
+        if not seen and not last:
+            return Batch()
         new = none()
         if parts:
             new = from_arrays({k: np.concatenate([part[k] for part in parts]) for k in parts[0]})
-        lines = self._candidates.take()
+        traced, lines = native_log.cut(self._candidates.take())
+        heads = self._native.read(traced)
         reading = classify.read(lines) if lines.height else None
+        if reading is None and not parts and not traced.height and not last:
+            self._runs[self._run].last_line = self._lines.lines
+            return Batch(runs=self._run_rows())
         wrapped = self._candidates.wrapped
         if reading is not None:
             new = pl.concat([new, reading.records, wrapped.records]).sort(
                 "line", "piece", maintain_order=True
             )
+        if heads.height:
+            new = pl.concat([new, heads]).sort("line", "piece", maintain_order=True)
         new = self._in_runs(new)
+        if heads.height:
+            new = new.filter(pl.col("piece") < native_log.AFTER)
+        if traced.height or len(self._begins) or not self._native.knows(self._run):
+            active = new.filter(ACTIVITY).select("line", "run")
+            self._native.place(active, self._run_of)
+        if last and self._native.orphans.height:
+            self._unfit(self._native.orphans.with_columns(run=pl.lit(self._run, pl.Int64)))
         touched = set(self._runs)
         if reading is not None:
             self._tell(reading, wrapped.facts)
@@ -132,12 +159,11 @@ class LogParser:
     def _in_runs(self, new: pl.DataFrame) -> pl.DataFrame:
         """`new` with `run`; opens the runs that begin in it."""
         startup = pl.col("rule") == Rule.STARTUP
-        activity = assemble.CYCLE_RULES | pl.col("rule").is_in([int(Rule.SPEED), int(Rule.SERVER)])
         start = self._run
         self._begins = np.empty(0, np.int64)
         self._first = start
         if new.height and new.select((pl.col("rule") >= int(Rule.STARTUP)).any()).item():
-            bounds = new.filter(startup | activity).with_columns(acts=activity)
+            bounds = new.filter(startup | ACTIVITY).with_columns(acts=ACTIVITY)
             begins = bounds.filter(
                 ~pl.col("acts") & pl.col("acts").shift(1, fill_value=self._active)
             )
@@ -149,7 +175,7 @@ class LogParser:
             if bounds.height:
                 self._active = bool(bounds["acts"][-1])
         elif new.height:
-            self._active = self._active or bool(new.select(activity.any()).item())
+            self._active = self._active or bool(new.select(ACTIVITY.any()).item())
         self._runs[self._run].last_line = self._lines.lines
         return new.with_columns(self._run_of(new))
 
@@ -224,7 +250,7 @@ class LogParser:
         marks = spine.filter(
             pl.col("rule").is_in([int(Rule.SPEED), int(Rule.SERVER), int(Rule.NOTE)])
         ).select("line", "piece", "run", "rule")
-        blank = classify.read_nothing() if reading is None else reading
+        blank = classify.nothing() if reading is None else reading
         speeds, events = blank.speeds, blank.server
         ids, requests = self._requests.assign(
             self._run,
@@ -235,16 +261,20 @@ class LogParser:
         )
         table = table.with_columns(ids.alias("request_id"))
         good, refused = ledger.split(table)
+        good = self._native.uncover(good, keep=True)
+        refused = self._native.uncover(refused)
+        requests = self._native.uncover(requests, "first_line")
         runs.count_cycles(self._runs, good, refused)
         for index in marks.filter(pl.col("rule") != Rule.NOTE)["run"].unique().to_list():
             self._runs[index].spoke = True
         if requests.height:
             self._last_request = requests.tail(1)
+        traced = self._native.rows(self._runs)
         batch = Batch(
-            cycles=self._rows(good, CYCLES),
-            refused=self._rows(refused, REFUSED),
-            requests=self._rows(requests, REQUESTS),
-            runs=self._run_rows(),
+            cycles=pl.concat([self._rows(good, CYCLES), traced.cycles]),
+            refused=pl.concat([self._rows(refused, REFUSED), traced.refused]),
+            requests=pl.concat([self._rows(requests, REQUESTS), traced.requests]),
+            runs=pl.concat([self._run_rows(), traced.runs]),
         )
         # Runs that ended keep nothing: their last row has been given out.
         self._runs = {self._run: self._runs[self._run]}
@@ -267,13 +297,15 @@ class LogParser:
     _count_run = 0
 
     def _rows(self, table: pl.DataFrame, of) -> pl.DataFrame:
-        run_id = pl.lit(f"{self.log_id}-") + pl.col("run").cast(pl.String)
-        if table.height and table["run"][0] == table["run"][-1] and table["run"].n_unique() == 1:
-            run_id = pl.lit(f"{self.log_id}-{table['run'][0]}")
+        run_id = self._native.run_id(table["run"].unique().to_list())
         return conform(table.with_columns(run_id=run_id), of)
 
     def _run_rows(self) -> pl.DataFrame:
-        rows = [run.row(self.log_id) for run in self._runs.values()]
+        rows = [
+            run.row(self.log_id, self._native.number(index))
+            for index, run in self._runs.items()
+            if self._native.is_row(index)
+        ]
         for row in rows:
             row["max_tokens"] = self.max_tokens
         return runs.frame(rows)
@@ -281,6 +313,8 @@ class LogParser:
     def _settle(self, batch: Batch) -> Batch:
         """At the end: the given token count, and the dark cycles it proves."""
         run, request = self._runs[self._run], self._last_request
+        if self._native.run_count:
+            return batch  # a trace counts for itself
         if self.tokens is None or self.run_count != 1 or self.request_count != 1:
             return batch
         if request is None or "generated_tokens" in request.columns:
@@ -301,7 +335,7 @@ class LogParser:
             first = self._next_cycle
             rows = pl.DataFrame({"cycle": pl.int_range(first, first + dark, eager=True)})
             rows = rows.with_columns(
-                pl.lit(f"{self.log_id}-{run.index}").alias("run_id"),
+                self._native.run_id([run.index]).alias("run_id"),
                 pl.lit(request["request_id"][0], pl.Int64).alias("request_id"),
                 pl.lit("legacy").alias("dialect"),
                 pl.lit("unlogged").alias("outcome"),
@@ -326,6 +360,17 @@ class LogParser:
             return 0
         dark = tokens - run.emitted
         return dark if 0 < dark <= DARK_LIMIT else 0
+
+
+def _scanned(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, legacy.Fast]]:
+    """Each chunk with what the templates read of it; large blocks on two threads."""
+    chunks = list(chunks)
+    if len(chunks) < 2:
+        yield from ((chunk, legacy.fast(chunk)) for chunk in chunks)
+        return
+    # NumPy works without the interpreter's lock.
+    with ThreadPoolExecutor(2) as pool:
+        yield from zip(chunks, pool.map(legacy.fast, chunks), strict=True)
 
 
 def _key(lines: pl.Series, pieces: pl.Series) -> np.ndarray:

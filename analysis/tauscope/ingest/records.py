@@ -48,6 +48,7 @@ class Rule(IntEnum):
     SERVER = 62
     UNFIT = 63
     NOTE = 64  # ds4-server says something else
+    TRACE = 65  # a native record; only runs are cut at it
 
 
 class Fix(IntEnum):

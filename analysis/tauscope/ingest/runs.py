@@ -66,15 +66,15 @@ class Run:
             return None
         return False
 
-    def row(self, log_id: str) -> dict:
-        """The run's row of `runs`; what the log can't tell is left out."""
+    def row(self, log_id: str, index: int) -> dict:
+        """The run's row of `runs`, `index` its place; what the log can't tell is left out."""
         depth, ctx = self._fact("draft_depth"), self._fact("ctx")
         device = self._fact("device")
         lines = max(0, self.last_line - self.first_line + 1)
         return {
-            "run_id": f"{log_id}-{self.index}",
+            "run_id": f"{log_id}-{index}",
             "log_id": log_id,
-            "run_index": self.index,
+            "run_index": index,
             "baseline_drafts": self.baseline_drafts,
             "machine": self._fact("machine"),
             "model": self._fact("model"),

@@ -5,9 +5,10 @@ compares a literal or reads a number at the lines' own cursors. Numbers are
 read eight bytes to a 64-bit word. Lines that do not fit the template from
 their first byte to their last are reported as such, never half read.
 
-`{}` is a whole number of 1 to 7 digits, `{3}` and `{6}` are numbers with 1 to 7
-digits before the point and exactly 3 or 6 after it. Anything else (a sign, an
-exponent, a longer number) does not fit: the general reader takes those lines.
+`{1}` is one digit, `{}` a whole number of 1 to 7 digits, `{3}` a number with 1 to 4
+digits before the point and 3 after it, `{6}` one with 1 to 7 and 6. Anything else
+(a sign, an exponent, a longer number) does not fit: the general reader takes
+those lines.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _HIGH = U(0x8080808080808080)
 _PAIRS = U(0x00FF00FF00FF00FF)
 _QUADS = U(0x0000FFFF0000FFFF)
 _LOW = U(0xFFFFFFFF)
+_ONE = U(1)
 
 
 def words(data: np.ndarray) -> np.ndarray:
@@ -35,25 +37,32 @@ def word(text: str) -> np.uint64:
     return np.frombuffer(text.encode()[:8].ljust(8, b"\0"), U)[0]
 
 
-def _value(digits: np.ndarray, count: np.ndarray | int) -> np.ndarray:
-    """Value of the first `count` decimal digits in words of byte-wise digits."""
-    shift = U(64) - (np.asarray(count).astype(U) << U(3))
+def _value(digits: np.ndarray, shift: np.ndarray | np.uint64) -> np.ndarray:
+    """Value of the first digits in words of byte-wise digits, once shifted to the top."""
     v = digits << shift
     v = (v * U(10) + (v >> U(8))) & _PAIRS
     v = (v * U(100) + (v >> U(16))) & _QUADS
-    return (v * U(10000) + (v >> U(32))) & _LOW
+    return ((v * U(10000) + (v >> U(32))) & _LOW).view(np.int64)
+
+
+def _digits(word_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Words as byte-wise digits, and eight times the number of digits they begin with."""
+    x = word_ ^ _ZEROS
+    other = ((x + _CARRY) | x) & _HIGH
+    # The lowest bit of `other` is the top bit of the first byte that is no digit.
+    return x, (np.bitwise_count(~other & (other - _ONE)) & 0x78).astype(U)
 
 
 class Template:
     """One line shape, compiled once."""
 
     def __init__(self, text: str) -> None:
-        self.steps: list[tuple[str, int]] = []
+        self.steps: list[tuple[str, str]] = []
         for literal, hole in re.findall(r"([^{}]*)(\{\d?\}|$)", text):
             if literal:
-                self.steps.append((literal, -1))
+                self.steps.append((literal, ""))
             if hole:
-                self.steps.append(("", int(hole[1:-1] or 0)))
+                self.steps.append(("", hole))
 
     def scan(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
@@ -67,32 +76,53 @@ class Template:
         at = starts
         ok = np.ones(len(starts), bool)
         values: list[np.ndarray] = []
-        for literal, decimals in self.steps:
-            if decimals < 0:
+        for literal, hole in self.steps:
+            if literal:
                 for k in range(0, len(literal), 8):
                     part = literal[k : k + 8]
-                    here = view[at + k]
+                    here = view[at + k] if k else view[at]
                     if len(part) < 8:
-                        here = here & U((1 << (8 * len(part))) - 1)
+                        here &= U((1 << (8 * len(part))) - 1)
                     ok &= here == word(part)
                 at = at + len(literal)
-                continue
-            x = view[at] ^ _ZEROS
-            other = ((x + _CARRY) | x) & _HIGH
-            count = np.bitwise_count((other & (~other + U(1))) - U(1)).astype(np.int64) >> 3
-            ok &= (count > 0) & (count < 8)
-            number = _value(x, np.clip(count, 1, 7)).astype(np.int64)
-            at = at + count
-            if decimals == 0:
+            elif hole == "{1}":
+                digit = data[at] ^ np.uint8(ord("0"))
+                ok &= digit < 10
+                values.append(digit)
+                at = at + 1
+            elif hole == "{3}":
+                value, size = _thousandths(view[at], ok)
+                values.append(value)
+                at = at + size
+            else:
+                x, bits = _digits(view[at])
+                ok &= (bits > 0) & (bits < 64)
+                number = _value(x, (U(64) - bits) & U(63))
+                at = at + (bits >> U(3)).view(np.int64)
+                if hole == "{6}":
+                    ok &= data[at] == ord(".")
+                    x, bits = _digits(view[at + 1])
+                    ok &= bits >= 48
+                    number = (number * 1_000_000 + _value(x, U(16))) / 1e6
+                    at = at + 7
                 values.append(number)
-                continue
-            ok &= data[at] == ord(".")
-            x = view[at + 1] ^ _ZEROS
-            ok &= ((x + _CARRY) | x) & U(
-                (0x80 * (0x0101010101010101)) & ((1 << (8 * decimals)) - 1)
-            ) == 0
-            scale = 10**decimals
-            number = number * scale + _value(x, decimals).astype(np.int64)
-            values.append(number / scale)
-            at = at + 1 + decimals
         return ok & (at == ends), values
+
+
+def _thousandths(word_: np.ndarray, ok: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values of numbers like `41.250` at the head of words, and how long they are.
+
+    Clears `ok` where there is none. The point is cut out of the word, so both
+    parts are read as one number of thousandths: exact, and rounded once.
+    """
+    x, bits = _digits(word_)
+    bits = np.minimum(bits, U(32))
+    low = (_ONE << bits) - _ONE
+    joined = (x & low) | ((x >> U(8)) & ~low)
+    size = bits + U(24)
+    inside = (_ONE << size) - _ONE
+    # Bytes: 0x1e is what a point leaves of the digits' mask.
+    ok &= (bits > 0) & (((x >> bits) & U(0xFF)) == U(ord(".") ^ 0x30))
+    ok &= (((joined + _CARRY) | joined) & _HIGH & inside) == 0
+    value = _value(joined & inside, U(64) - size) / 1000.0
+    return value, (size >> U(3)).view(np.int64) + 1
