@@ -14,6 +14,8 @@ from tauscope import catalog, schema, stats, within
 
 # Arms that are no treatment: nothing to gain from them, and nothing to decide.
 UNTREATED = (schema.OFF, schema.SHADOW, schema.UNLABELLED)
+# Turned round from prompt to prompt (A B, B A, …) no arm runs more often than this in a row.
+LONGEST_STREAK = 2
 ONE_TIME = "one prompt, and an arm with one time for the whole run: no spread to see"
 
 
@@ -60,6 +62,22 @@ def drifts(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:
     """How each path's cost moved in the course of each arm's runs: the query `drift`."""
     condition, params = catalog.selection(where)
     return data.run(catalog.sql_text("drift").replace("{where}", condition), "drift", params)
+
+
+def orders(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:
+    """Each run's place in its experiment, in that order: the query `arm_order`."""
+    condition, params = catalog.selection(where)
+    text = catalog.sql_text("arm_order").replace("{where}", condition)
+    return data.run(text, "arm_order", params)
+
+
+def interleaved(order: pl.DataFrame, key: Mapping[str, Any], arm: str) -> bool:
+    """Did `arm` and the off arm take turns throughout? `key`: the cell's columns in `order`."""
+    same = pl.all_horizontal(pl.col(n).eq_missing(pl.lit(v)) for n, v in key.items())
+    runs = order.filter(same, pl.col("arm").is_in([schema.OFF, arm]))
+    if runs["arm"].n_unique() < 2 or runs["experiment"].null_count() or runs["place"].null_count():
+        return False
+    return runs["arm"].rle().struct.field("len").max() <= LONGEST_STREAK
 
 
 def worst(moves: pl.Series) -> float | None:

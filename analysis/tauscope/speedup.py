@@ -37,14 +37,15 @@ def table(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.D
     where = where or {}
     by = (*CELL, "arm")
     sums = metrics.clusters(data, by, where)
-    drifts = arms.drifts(data, where)
+    drifts, order = arms.drifts(data, where), arms.orders(data, where)
     rows = []
     for key, cell in sums.group_by(CELL, maintain_order=True):
         base = cell.filter(pl.col("arm") == schema.OFF)
         untreated = pl.col("arm").is_in(arms.UNTREATED)
         for (arm,), treated in cell.filter(~untreated).group_by("arm", maintain_order=True):
             names = dict(zip(CELL, key, strict=True))
-            rows.append(_row(data, {**names, "arm": arm}, base, treated, drifts))
+            turns = arms.interleaved(order, names, arm)
+            rows.append(_row(data, {**names, "arm": arm}, base, treated, drifts, turns))
     return metrics.in_order(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 
@@ -102,6 +103,7 @@ def _row(
     base: pl.DataFrame,
     treated: pl.DataFrame,
     drifts: pl.DataFrame,
+    interleaved: bool,
 ) -> dict[str, Any]:
     every_base, every_treated = base, treated
     interval, base, treated, pairs = arms.interval(
@@ -126,6 +128,7 @@ def _row(
         baseline_drafts=arms.any_true(every_base, "baseline_drafts"),
         outputs_equal=arms.outputs_equal(base, treated) if pairs else None,
         tokens_base=tokens_base, tokens_treated=tokens_treated, drift=moved,
+        interleaved=interleaved,
     )  # fmt: skip
     said = None, []
     if interval.value is not None:

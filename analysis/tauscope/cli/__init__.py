@@ -26,28 +26,45 @@ def _app() -> typer.Typer:
             "  tauscope metrics\n"
             "  tauscope sql 'SELECT workload, tau(emitted) FROM cycles GROUP BY workload'\n"
             "  tauscope report\n\n"
-            "Traces are looked for in --traces DIR, else $TAUSCOPE_TRACES, else traces/store of the "
-            "clone, else the bundled ones."
+            "Traces are looked for in --traces DIR, else $TAUSCOPE_TRACES, else traces/store of "
+            "the clone, else the bundled ones."
         ),
     )
 
 
 def _register(app: typer.Typer) -> None:
-    from tauscope.cli import ask, ingest, record, simulate
+    from tauscope.cli import (
+        accounts,
+        ask,
+        compare,
+        doctor,
+        experiment,
+        ingest,
+        record,
+        report,
+        simulate,
+    )
 
     app.command("import", no_args_is_help=True)(ingest.import_)
     app.command(no_args_is_help=True)(ingest.label)
     app.command(no_args_is_help=True)(ingest.show)
     app.command()(ask.runs)
     app.command()(ask.metrics)
+    app.command()(accounts.ledger)
+    app.command()(accounts.rosetta)
+    app.command(no_args_is_help=True)(compare.compare)
+    app.command(no_args_is_help=True)(compare.check)
+    app.command()(doctor.doctor)
     app.command(no_args_is_help=True)(ask.sql)
     app.command()(ask.schema)
+    app.command()(report.report)
     app.command(no_args_is_help=True)(simulate.simulate)
     # All behind the engine's name is the engine's, whether `--` stands before it or not.
     app.command(no_args_is_help=True, context_settings={"allow_interspersed_args": False})(
         record.record
     )
     app.command()(record.watch)
+    app.command(no_args_is_help=True)(experiment.experiment)
 
 
 def main() -> None:
