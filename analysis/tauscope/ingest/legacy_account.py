@@ -61,10 +61,7 @@ def _aside() -> list[pl.Expr]:
     )
     return [
         pl.when(beside).then(members).otherwise("extra").alias("extra"),
-        *(
-            pl.when(~(paid & deep)).then(name).alias(name)
-            for name in ("draft_token", "next_token")
-        ),
+        *(pl.when(~(paid & deep)).then(name).alias(name) for name in ("draft_token", "next_token")),
     ]
 
 

@@ -16,7 +16,7 @@ FIRST, LAST = "first", "last"
 # name, pattern (its first group is the value), which one stays when it is said again
 _FACTS = (
     ("drafter", r"^ds4: (?:MTP|DSpark) support model (?:loaded|detected): (.+?)(?: \(draft=[0-9]+\))?$", FIRST),  # noqa: E501
-    ("draft_depth", r"^ds4: (?:MTP|DSpark) support model loaded: .+ \(draft=([0-9]{1,6})\)$", FIRST),
+    ("draft_depth", r"^ds4: (?:MTP|DSpark) support model loaded: .+\(draft=([0-9]{1,6})\)$", FIRST),
     ("draft_depth", r"^ds4: Qwen MTP state capture: depth=([0-9]{1,6}) ", FIRST),
     ("machine", r"^ds4: [A-Za-z0-9]+ device (.+)$", FIRST),
     ("device", r"^ds4: ([A-Za-z0-9]+) device ", FIRST),
