@@ -41,7 +41,8 @@ class Lab:
 
 def command() -> list[str]:
     """What `make lab` would run, with this Python's JupyterLab."""
-    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    # What was said to a make that runs this suite is not for this one.
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "ARGS"))}
     printed = subprocess.run(
         ["make", "--no-print-directory", "-n", "-o", ".venv/.installed", "lab"],
         cwd=ROOT,

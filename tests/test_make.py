@@ -26,9 +26,9 @@ def clone(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    # A make that runs this suite must not hand its own flags down.
-    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    env["LC_ALL"] = "C"
+    # What was said to a make that runs this suite is not for this one.
+    said = ("MAKE", "MFLAGS", "ARGS", "PYTHON")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(said)} | {"LC_ALL": "C"}
     return subprocess.run(
         ["make", "--no-print-directory", *words],
         cwd=folder,
