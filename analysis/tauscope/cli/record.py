@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,21 +71,26 @@ def record(
     output.mended(root)
     done = recorder.record(root, wish)
     _tell(done, root)
-    sys.stdout.flush()
     raise typer.Exit(done.code)
 
 
 def _tell(done: Recorded, root: Path) -> None:
     for line in done.notes:
-        output.note(line)
+        _say(line)
     if done.log_id is not None and done.totals.run_ids:
         runs = ", ".join(done.totals.run_ids[:3]) + (" …" if len(done.totals.run_ids) > 3 else "")
-        output.note(
+        _say(
             f"tauscope: recorded {runs}: {done.totals.cycles} cycles, "
             f"{done.totals.requests} requests in {root}"
         )
     if done.output is not None:
-        output.note(f"tauscope: output kept in {done.output}")
+        _say(f"tauscope: output kept in {done.output}")
+
+
+def _say(line: str) -> None:
+    """A line on standard error, where anyone still reads it: the exit code is the engine's."""
+    with contextlib.suppress(OSError):
+        os.write(2, (output.clean(line) + "\n").encode("utf-8", "replace"))
 
 
 def watch(

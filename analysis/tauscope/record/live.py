@@ -22,11 +22,13 @@ class Sums:
     accepted: int | None = 0
     folded: int | None = 0
     wall_ms: float | None = 0.0
+    # Tokens that came in so many seconds of the clock, pauses left out.
+    clocked: int | None = 0
     busy_s: float = 0.0
 
     def add(self, other: Sums) -> None:
         """Add `other`; what is unknown in one of them is unknown in the sum."""
-        for name in ("emitted", "verified", "accepted", "folded", "wall_ms"):
+        for name in ("emitted", "verified", "accepted", "folded", "wall_ms", "clocked"):
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, None if mine is None or theirs is None else mine + theirs)
         self.cycles += other.cycles
@@ -52,7 +54,7 @@ class Sums:
         """By the cycles' own times where they are logged, else by the clock while cycles came."""
         if self.wall_ms:
             return _ratio(self.emitted, self.wall_ms / 1000)
-        return _ratio(self.emitted, self.busy_s)
+        return _ratio(self.clocked, self.busy_s)
 
 
 def _ratio(num: float | None, den: float | None) -> float | None:
@@ -75,7 +77,8 @@ def sums(cycles: pl.DataFrame, busy_s: float = 0.0) -> Sums:
     ]
     folded = pl.when(~unknown.any()).then((pl.col("outcome") == "folded").sum()).alias("folded")
     row = cycles.select(*exact, *paid, folded).row(0, named=True)
-    return Sums(cycles=cycles.height, busy_s=busy_s, **row)
+    clocked = row["emitted"] if busy_s else 0
+    return Sums(cycles=cycles.height, busy_s=busy_s, clocked=clocked, **row)
 
 
 @dataclass(slots=True)
@@ -94,32 +97,35 @@ class Gauge:
             self.whole.add(new)
             self._looks.append((now, new))
             self._before = now
+
+    def minute(self, now: float) -> Sums:
+        """The sums of the minute before `now`."""
         while self._looks and self._looks[0][0] < now - WINDOW_S:
             self._looks.popleft()
-
-    def minute(self) -> Sums:
-        """The sums of the last minute."""
         total = Sums()
         for _, new in self._looks:
             total.add(new)
         return total
 
-    def line(self) -> str:
+    def line(self, now: float, width: int = 79) -> str:
         """One line for a terminal: each number over the last minute, then over the whole run."""
-        minute, whole = self.minute(), self.whole
-        parts = [
-            ("tok/s", _number(minute.tokens_per_s, ".1f"), _number(whole.tokens_per_s, ".1f")),
-            ("τ", _number(minute.tau, ".2f"), _number(whole.tau, ".2f")),
-            ("accepted", _share(minute.acceptance), _share(whole.acceptance)),
-            ("folds", _share(minute.fold_rate), _share(whole.fold_rate)),
-        ]
-        told = " · ".join(f"{name} {now} ({all_})" for name, now, all_ in parts)
-        return f"tauscope · last minute (run): {told} · {whole.cycles} cycles"
+        minute, whole = self.minute(now), self.whole
+        text = "1 min (run):"
+        for part in (
+            f"{_number(minute.tokens_per_s)} ({_number(whole.tokens_per_s)}) tok/s",
+            f"τ {_number(minute.tau, '.2f')} ({_number(whole.tau, '.2f')})",
+            f"acc {_share(minute.acceptance)} ({_share(whole.acceptance)}) %",
+            f"folds {_share(minute.fold_rate)} ({_share(whole.fold_rate)}) %",
+            f"{whole.cycles} cycles",
+        ):
+            # A part that doesn't fit is left out whole.
+            text = f"{text}  {part}" if len(text) + 2 + len(part) <= width else text
+        return text
 
 
-def _number(value: float | None, form: str) -> str:
+def _number(value: float | None, form: str = ".1f") -> str:
     return "–" if value is None else format(value, form)
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f} %"
+    return "–" if value is None else f"{100 * value:.0f}"

@@ -103,6 +103,7 @@ class Mirror:
         self._more = threading.Event()
         self._ending = False
         self._lost = False
+        self._in_line = False
         self._said: list[str] = []
         self._bar = StatusLine(target) if status else None
         self._thread = threading.Thread(target=self._run, daemon=True, name="mirror")
@@ -158,17 +159,16 @@ class Mirror:
         self._speak()
 
     def _copy(self) -> None:
-        last = b"\n"
         while not self._lost and (block := self._source.read()):
             self._put(block)
-            last = block[-1:]
-        self._speak(new_line=last != b"\n")
+            self._in_line = block[-1:] != b"\n"
+        self._speak()
 
-    def _speak(self, new_line: bool = False) -> None:
+    def _speak(self) -> None:
         while self._said:
             text = self._said.pop(0) + "\n"
-            self._put((b"\n" if new_line else b"") + text.encode("utf-8", "replace"))
-            new_line = False
+            self._put((b"\n" if self._in_line else b"") + text.encode("utf-8", "replace"))
+            self._in_line = False
 
     def _put(self, data: bytes) -> None:
         """Write all of it; when no one reads any more, stop for good."""
@@ -221,9 +221,7 @@ class StatusLine:
         if not self._lines or self.text == self._drawn:
             return begin
         self._drawn = self.text
-        size = terminal_size()
-        width = size[0] - 1 if size else 79
-        line = f"\x1b7\x1b[{self._lines};1H\x1b[2K{self.text[:width]}\x1b8"
+        line = f"\x1b7\x1b[{self._lines};1H\x1b[2K{self.text}\x1b8"
         return begin + line.encode("utf-8", "replace")
 
     def end(self) -> bytes:

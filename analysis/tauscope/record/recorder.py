@@ -240,6 +240,7 @@ class _Recording:
                     # A commit that takes long (many requests) comes less often.
                     pause = max(COMMIT_S, 4 * (time.monotonic() - now))
                 committed = now
+                self._show(now)
             if now - rolled >= (ROLL_PAUSE_S if self._is_long() else ROLL_S):
                 rolled = now
                 self._roll()
@@ -292,8 +293,11 @@ class _Recording:
             self.take.settle()
         except Exception as error:  # whatever it is: the engine and its journal go first
             self._fail(error, now)
-        for mirror in self.mirrors[:1]:
-            mirror.show(self.gauge.line())
+
+    def _show(self, now: float) -> None:
+        size = terminal_size()
+        for mirror in self.mirrors[:1] if size else []:
+            mirror.show(self.gauge.line(now, size[0] - 1))
 
     def _fail(self, error: Exception, now: float) -> None:
         """The store can't be written: say so once, leave the engine and its journal alone."""

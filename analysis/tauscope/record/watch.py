@@ -74,7 +74,10 @@ def _log_frames(path: Path) -> Iterator[RenderableType]:
 
 
 def _gauge_table(title: str, gauge: Gauge) -> RenderableType:
-    rows = [_sums_row("last minute", gauge.minute()), _sums_row("whole log", gauge.whole)]
+    rows = [
+        _sums_row("last minute", gauge.minute(time.monotonic())),
+        _sums_row("whole log", gauge.whole),
+    ]
     return Group(output.table(title, _COLUMNS, rows), Text("Ctrl-C ends"))
 
 
