@@ -120,6 +120,19 @@ def open_tokens(rows: pl.DataFrame) -> tuple[int | None, int | None, int | None]
     return whole(made - emitted), whole(made), int(rows["requests"].sum())
 
 
+def ledger(*sides: pl.DataFrame) -> tuple[int | None, int | None, int | None]:
+    """`open_tokens` of the arm that leaves more open.
+
+    An arm without any cycle lines has no ledger to close; one that logs cycles and has no
+    token count to hold against them leaves it unknown.
+    """
+    logged = [rows for rows in sides if rows["requests_with_cycles"].sum()]
+    found = [open_tokens(rows) for rows in logged]
+    if not found or any(row[0] is None for row in found):
+        return None, None, None
+    return max(found, key=lambda row: abs(row[0]))
+
+
 def any_true(rows: pl.DataFrame, name: str) -> bool | None:
     """True when any is, None when none is but some are unknown (or there are no rows)."""
     return None if rows.is_empty() else rows[name].any(ignore_nulls=False)

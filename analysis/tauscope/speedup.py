@@ -116,10 +116,7 @@ def _row(
         pl.col("arm").is_in([schema.OFF, key["arm"]]),
     )["drift"]
     moved = arms.worst(moves)
-    open_tokens = [arms.open_tokens(arm) for arm in (base, treated)]
-    known = [pair for pair in open_tokens if pair[0] is not None]
-    # The arm that leaves more open counts; an off arm without cycle lines has no ledger.
-    gap, made, requests = max(known, key=lambda pair: abs(pair[0])) if known else (None,) * 3
+    gap, made, requests = arms.ledger(base, treated)
     tokens_base, tokens_treated = arms.tokens(base), arms.tokens(treated)
     evidence = Evidence(
         speedup=interval, basis=MEASURED, clusters=interval.clusters, pairs=pairs,

@@ -92,7 +92,8 @@ SCHEMA = {
     **{f"{name}_ms{end}": pl.Float64 for name in ("step", "draft", "verify")
        for end in ("", "_lo", "_hi")},
     "step_source": pl.String, "step_gap": pl.Float64, "gap_source": pl.String,
-    "bet_ms": pl.Float64, "drafts_a_bet": pl.Float64,
+    "bet_ms": pl.Float64, "base_ms": pl.Float64, "base_derived": pl.Boolean,
+    "drafts_a_bet": pl.Float64,
     **{f"{name}{end}": pl.Float64 for name in ("verify_draft_ratio", "verify_step_ratio")
        for end in ("", "_lo", "_hi")},
     "ms_per_token": pl.Float64, "time_basis": pl.String, "cycles": pl.Float64,
@@ -102,13 +103,29 @@ SCHEMA = {
 
 def each(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> list[Costs]:
     """The cost model of every arm of every cell that a selection holds."""
-    rows = sums.table(data, where)
-    counts = metrics.clusters(data, sums.GROUP, where)
-    return [_costs(data, rows, counts, key, mine) for key, mine in sums.groups(rows)]
+    return built(data, sums.table(data, where), metrics.clusters(data, sums.GROUP, where))
+
+
+def built(
+    data: catalog.Catalog, rows: pl.DataFrame, counts: pl.DataFrame, arm: str | None = None
+) -> list[Costs]:
+    """The same from frames at hand, which may have been narrowed to some clusters.
+
+    `rows` as sums.table, `counts` as metrics.clusters by sums.GROUP; of one arm if `arm`.
+    """
+    return [
+        _costs(data, rows, counts, key, mine)
+        for key, mine in sums.groups(rows)
+        if arm is None or key["arm"] == arm
+    ]
 
 
 def table(found: list[Costs]) -> pl.DataFrame:
-    """One row an arm: columns of SCHEMA. Times in ms, ratios as numbers, `step_gap` a fraction."""
+    """One row an arm: columns of SCHEMA. Times in ms, ratios as numbers, `step_gap` a fraction.
+
+    `base_ms` is the base decode of a two-pass cycle; `base_derived` where it is what the listed
+    stages leave of the decode time, draft 1 inside.
+    """
     return pl.DataFrame([_row(costs) for costs in found], schema=SCHEMA, orient="row")
 
 
@@ -154,11 +171,19 @@ def _row(costs: Costs) -> dict[str, Any]:
         **{f"{name}_ms{end}": value for name, i in times.items() for end, value in _ends(i)},
         **{f"{name}{end}": value for name, i in ratios.items() for end, value in _ends(i)},
         "step_source": best.name if best else None, "step_gap": gap, "gap_source": other,
-        "bet_ms": costs.bet_ms, "drafts_a_bet": costs.drafts_a_bet,
+        "bet_ms": costs.bet_ms, **_base(costs), "drafts_a_bet": costs.drafts_a_bet,
         "ms_per_token": costs.ms_per_token, "time_basis": costs.rows["time_basis"].first(),
         "cycles": costs.sum("timed_cycles"), "warmup_cycles": costs.rows["warmup_cycles"].sum(),
         "clusters": costs.rows.height, "remarks": remarks(costs),
     }  # fmt: skip
+
+
+def _base(costs: Costs) -> dict[str, Any]:
+    logged, cycles = costs.sum("base_den"), costs.sum("timed_cycles")
+    if logged:
+        return {"base_ms": costs.sum("base_num") / logged, "base_derived": False}
+    left = step.base_left(costs.rows) if costs.two_pass and cycles else None
+    return {"base_ms": None if left is None else float(left.sum()) / cycles, "base_derived": True}
 
 
 def remarks(costs: Costs) -> list[str]:

@@ -1,0 +1,9 @@
+-- Finding: a run with speculation logged no cycle
+-- Means: what was drafted and accepted is unknown, which is not the same as nothing.
+-- Do: record it again with DS4_MTP_TIMING=1 (tauscope record sets it), or correct the arm's
+--   label with tauscope label.
+-- Grain: one row a request without cycles in an arm that is said to speculate. Units: tokens.
+SELECT workload, arm, run_id, request_id, prompt_id, generated_tokens
+FROM request_sums
+WHERE arm NOT IN ('off', 'unlabelled') AND cycles IS NULL
+ORDER BY workload, arm, run_id, request_id
