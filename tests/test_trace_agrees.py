@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import polars as pl
+from pathlib import Path
 
-from tauscope.ingest.agree import DISAGREEMENT, disagreements, facts
-from tauscope.schema import CYCLES
+import polars as pl
+import pytest
+from parsed import FOLD as FOLD_LINE
+from parsed import MISS as MISS_LINE
+
+from tauscope.errors import Problem
+from tauscope.ingest.agree import DISAGREEMENT, disagreements, facts, one_run, with_checks
+from tauscope.ingest.source import find
+from tauscope.schema import CYCLES, RUNS
 
 BET = {"outcome": "all_accepted", "drafted": 2, "free_checked": 1, "free_accepted": 1,
        "verified": 1, "accepted": 1, "resampled": 0, "emitted": 3, "target_forwards": 2,
@@ -106,3 +113,32 @@ def test_facts_for_the_run() -> None:
     ]  # fmt: skip
     many = disagreements(cycles(*[BET] * 50), cycles(*[FOLD] * 50))
     assert len(facts(many, 50)) == 21 and facts(many, 50)[0]["value"].startswith(str(many.height))
+
+
+def test_a_log_beside_a_trace(tmp_path: Path) -> None:
+    """From both files to the facts of the run, as an import does it."""
+    (tmp_path / "run.log").write_text(f"{FOLD_LINE}\n{MISS_LINE}\n")
+    (log,) = find([tmp_path / "run.log"])
+    native = cycles(FOLD | {"margin": 1.25, "decode_ms": 26.3}, BET, line=2)
+    native = native.with_columns(run_id=pl.lit("x-0"))
+    native.head(1).write_parquet(tmp_path / "a.parquet")
+    native.tail(1).write_parquet(tmp_path / "b.parquet")
+    fact = {"name": "engine", "value": "e", "line": 1}
+    runs = pl.DataFrame([{"run_id": "x-0", "facts": [fact]}, {"run_id": "x-1", "facts": []}],
+                        schema={n: RUNS.polars()[n] for n in ("run_id", "facts")})  # fmt: skip
+    parts = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    got = with_checks(runs, [("x-0", one_run(log))], parts)["facts"].to_list()
+    assert got[1] == []
+    assert got[0][0] == fact
+    assert got[0][1]["value"] == "7 disagreements over 2 cycles of the log"
+    assert got[0][2]["value"] == "cycle 1: accepted 1 in the trace, 0 in the log"
+
+
+def test_a_log_of_several_runs_or_none_is_no_check(tmp_path: Path) -> None:
+    device = "ds4: Metal device Apple M5 Max, 128.00 GiB RAM"
+    (tmp_path / "two.log").write_text(f"{device}\n{MISS_LINE}\n{device}\n{MISS_LINE}\n")
+    (tmp_path / "none.log").write_text("nothing\n")
+    for name, said in (("two.log", "2 runs"), ("none.log", "no cycle")):
+        (log,) = find([tmp_path / name])
+        with pytest.raises(Problem, match=f"holds {said}; a log beside"):
+            one_run(log)

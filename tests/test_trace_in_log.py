@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parsed import FOLD, MISS, parse
 
 from tauscope.ingest.agree import disagreements, facts
+from tauscope.ingest.importer import import_log
+from tauscope.ingest.source import find
+from tauscope.trace import Trace
 
 DEVICE = "ds4: Metal device Apple M5 Max, 128.00 GiB RAM"
 SPEED = "ds4: prefill: 79.63 t/s, generation: 37.76 t/s"
@@ -149,6 +154,16 @@ def test_a_log_line_with_a_record_glued_to_it() -> None:
     assert of(got.cycles.filter(pl.col("dialect") == "native"), "line") == [(5,), (6,), (7,)]
 
 
+def test_a_given_count_is_taken_where_the_engine_has_none() -> None:
+    plain = parse(log(*TRACE), tokens=7, max_tokens=9)
+    assert of(plain.requests, "generated_tokens", "tokens_source") == [(6, "engine")]
+    assert of(plain.runs, "tokens_exact", "max_tokens") == [(7, 9)]
+    assert not plain.parser.tokens_used
+    counted = parse(log(*TRACE[:-1], end().replace(',"generated_tokens":6', "")), tokens=7)
+    assert of(counted.requests, "generated_tokens", "tokens_source") == [(7, "given")]
+    assert counted.parser.tokens_used
+
+
 MIXED = log(
     DEVICE, *TEXT, DEVICE, header(), HIT, begin(), cycle("hit"), MISS, cycle("miss"),
     header("b"), cycle("fold", "b"), cycle("fold")[:80] + cycle("fold"), FOLD, end(), end("b"),
@@ -182,3 +197,37 @@ def test_block_ends_change_nothing(cuts: list[int]) -> None:
     names = ["run_id", "dialects", "first_line", "last_line", "unfit_lines", "model"]
     assert of(cut.runs, *names) == of(whole.runs, *names)
     assert [r for r, _ in cut.parser.checks()] == [r for r, _ in whole.parser.checks()]
+
+
+def test_an_import_keeps_what_the_log_says_differently(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    path.write_text(log(DEVICE, header(), HIT, FOLD, begin(), cycle("hit"), cycle("hit"), end()))
+    (found,) = find([path])
+    done = import_log(found, store)
+    assert done.outcomes == {"all_accepted": 2}
+    told = [fact["value"] for fact in done.runs["facts"].item() if fact["name"].startswith("log_")]
+    assert told[0].endswith("disagreements over 2 cycles of the log")
+    assert "cycle 1: outcome all_accepted in the trace, folded in the log" in told
+    assert import_log(found, store).status == "unchanged"
+
+
+def test_a_real_log_written_as_a_trace_agrees_with_itself(corpus: Path, tmp_path: Path) -> None:
+    real = parse((corpus / "ds4-mtp-chat.log").read_bytes())
+    path = tmp_path / "t.ndjson"
+    names = ["path", "drafted", "free_checked", "free_accepted", "verified", "accepted",
+             "resampled", "emitted", "truncated", "target_forwards", "replayed", "margin",
+             "threshold", "draft_token", "next_token", "draft_ms", "snapshot_ms", "verify_ms",
+             "commit_ms", "decode_ms"]  # fmt: skip
+    with Trace(path) as trace:
+        request = trace.begin()
+        for row in real.cycles.select("outcome", *names).to_dicts():
+            trace.record(request, **row)
+        trace.end(request)
+    native = parse(path.read_bytes())
+    assert disagreements(native.cycles, real.cycles).height == 0
+    assert native.cycles["outcome"].equals(real.cycles["outcome"])
+    assert native.cycles.select(names).equals(real.cycles.select(names))
+    # Without the lines of the misses, as DS4_MTP_TIMING alone prints them.
+    timing = real.cycles.filter(pl.col("outcome") != "missed")
+    assert disagreements(native.cycles, timing).height == 0
+    assert disagreements(native.cycles, timing.filter(pl.col("cycle") != 60)).height == 1

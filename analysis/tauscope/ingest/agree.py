@@ -10,7 +10,14 @@ disagreement of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
 import polars as pl
+
+from tauscope.errors import Problem
+from tauscope.ingest.parser import LogParser
+from tauscope.ingest.source import Log
 
 COUNTS = (
     "drafted", "free_checked", "free_accepted", "verified", "accepted", "resampled", "emitted",
@@ -92,6 +99,46 @@ def facts(found: pl.DataFrame, compared: int, most: int = 20) -> list[dict[str, 
     )
     total = f"{found.height} disagreements over {compared} cycles of the log"
     return [{"name": "log_check", "value": total, "line": None}, *words.to_dicts()]
+
+
+def with_checks(
+    runs: pl.DataFrame, checks: Iterable[tuple[str, pl.DataFrame]], parts: Sequence[Path]
+) -> pl.DataFrame:
+    """`runs` (rows of `runs`) with what their logs say differently among their facts.
+
+    `checks`: (run_id of a native run, cycles of its log), as `LogParser.checks` gives them
+    or `one_run` reads them. `parts`: the Parquet files with the native runs' cycles.
+    """
+    for run_id, said in checks:
+        native = pl.concat(
+            pl.scan_parquet(part, glob=False).filter(pl.col("run_id") == run_id) for part in parts
+        ).collect()
+        more = pl.Series("facts", [facts(disagreements(native, said), said.height)])
+        more = more.cast(runs.schema["facts"])
+        runs = runs.with_columns(
+            facts=pl.when(pl.col("run_id") == run_id)
+            .then(pl.concat_list("facts", pl.lit(more).first()))
+            .otherwise("facts")
+        )
+    return runs
+
+
+def one_run(log: Log) -> pl.DataFrame:
+    """The cycles of a log that stands beside a native trace.
+
+    Raises Problem when the log holds no cycle or several runs: then it can't be told
+    which of them the trace is of.
+    """
+    parser = LogParser(log_id="beside")
+    parts = [parser.feed(block).cycles for block in log.blocks()]
+    cycles = pl.concat([*parts, parser.finish().cycles])
+    if cycles["run_id"].n_unique() != 1:
+        found = "no cycle" if not cycles.height else f"{cycles['run_id'].n_unique()} runs"
+        raise Problem(
+            f"{log.name}: holds {found}; a log beside a native trace must be of that one run, so "
+            "cut it to the run or import it by itself"
+        )
+    return cycles
 
 
 def _compared() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import zstandard
 
 from tauscope import schema, store
 from tauscope.errors import Problem
-from tauscope.ingest import identity
+from tauscope.ingest import agree, identity
 from tauscope.ingest.parser import Batch, LogParser
 from tauscope.ingest.source import Log
 from tauscope.record import marker
@@ -150,6 +150,10 @@ def _parse(
         rows.take(parser.finish(), writer)
         runs, requests = rows.tables()
         _check(log, runs, requests, rows, tokens)
+        # A native trace counts; what the log in the same file says differently becomes a fact.
+        runs = agree.with_checks(
+            runs, parser.checks(), [root / n for n in writer.parts(schema.CYCLES)]
+        )
         keep.finish()
     runs = runs.with_columns(
         pl.lit(found.log_id).alias("log_id"),

@@ -49,8 +49,9 @@ class Covered:
 class NativeLog:
     """The native side of a parser, and the numbers of all runs of the log."""
 
-    def __init__(self, log_id: str) -> None:
+    def __init__(self, log_id: str, max_tokens: int | None = None) -> None:
         self.log_id = log_id
+        self.max_tokens = max_tokens
         self.covered: dict[int, Covered] = {}
         self._reader = NativeReader(log_id, self._count)
         self._numbers: dict[int, int] = {}  # text run to its index in the log
@@ -58,6 +59,7 @@ class NativeLog:
         self._waiting: list[tuple[int, int]] = []  # (line, text run) to be numbered
         self._read: native.Native | None = None
         self._rows = Rows()
+        self._last = Rows()  # the latest row of a run and of a request
 
     @property
     def run_count(self) -> int:
@@ -159,7 +161,30 @@ class NativeLog:
         for run, cover in self.covered.items():
             if run in runs and len(cover.run_ids) == 1:
                 rows.runs = _filled(rows.runs, cover.run_ids[0], runs[run].row(self.log_id, 0))
+        rows.runs = rows.runs.with_columns(max_tokens=pl.lit(self.max_tokens, pl.Int64))
+        if rows.runs.height:
+            self._last = Rows(runs=rows.runs, requests=self._last.requests)
+        if rows.requests.height:
+            self._last.requests = rows.requests
         return rows
+
+    def counted(self, tokens: int) -> Rows:
+        """The rows of a log with one native run and request, told its exact token count.
+
+        An engine's own count stays; a count made from cycles gives way.
+        """
+        exact = pl.lit(tokens, pl.Int64)
+        guess = pl.col("tokens_source").ne_missing("engine")
+        return Rows(
+            runs=self._last.runs.tail(1).with_columns(tokens_exact=exact),
+            requests=self._last.requests.tail(1).with_columns(
+                generated_tokens=pl.when(guess).then(exact).otherwise("generated_tokens"),
+                tokens_source=pl.when(guess).then(pl.lit("given")).otherwise("tokens_source"),
+                decode_tokens_per_s=pl.when(guess & (pl.col("decode_ms") > 0))
+                .then(1000 * exact / pl.col("decode_ms"))
+                .otherwise("decode_tokens_per_s"),
+            ),
+        )
 
     def checks(self) -> list[tuple[str, pl.DataFrame]]:
         """(run_id of a native run, what its text says): pairs for `agree.disagreements`."""

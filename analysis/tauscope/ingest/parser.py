@@ -68,7 +68,7 @@ class LogParser:
         self._lines = LineReader()
         self._candidates = Candidates()
         self._requests = Requests()
-        self._native = native_log.NativeLog(log_id)
+        self._native = native_log.NativeLog(log_id, max_tokens)
         self._run = 0
         self._active = False  # a cycle, request or speed line was seen since the run began
         self._held = pl.DataFrame(schema=assemble.SPINE)
@@ -313,9 +313,12 @@ class LogParser:
     def _settle(self, batch: Batch) -> Batch:
         """At the end: the given token count, and the dark cycles it proves."""
         run, request = self._runs[self._run], self._last_request
-        if self._native.run_count:
-            return batch  # a trace counts for itself
         if self.tokens is None or self.run_count != 1 or self.request_count != 1:
+            return batch
+        if self._native.run_count:
+            told = self._native.counted(self.tokens)
+            self.tokens_used = told.requests["tokens_source"].item() == "given"
+            batch.runs, batch.requests = told.runs, told.requests
             return batch
         if request is None or "generated_tokens" in request.columns:
             # The engine printed its own count.
