@@ -124,5 +124,6 @@ def test_arms_take_turns_and_the_turns_are_turned_round(tmp_path: Path) -> None:
         mine = [b for b in blocks if b[0].prompt.workload == workload]
         ways = ["".join(cell.arm[0] for cell in block) for block in mine]
         assert ways in (["oab", "bao"] * 3, ["bao", "oab"] * 3)
-        places = {a: [i for i, b in enumerate(sum(mine, [])) if b.arm == a] for a in arms}
+        run = [cell.arm for block in mine for cell in block]
+        places = {arm: [i for i, name in enumerate(run) if name == arm] for arm in arms}
         assert len({sum(p) for p in places.values()}) == 1, "a steady drift costs all arms alike"

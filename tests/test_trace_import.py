@@ -223,7 +223,7 @@ def test_a_large_block_keeps_its_order() -> None:
 
 
 def test_an_off_arm_that_drafts_for_nothing(tmp_path: Path) -> None:
-    def baseline(arm: str, **cycle: object) -> bool | None:
+    def baseline(arm: str | None, **cycle: object) -> bool | None:
         path = tmp_path / "t.ndjson"
         path.unlink(missing_ok=True)
         with Trace(path, arm=arm) as trace:
@@ -234,6 +234,7 @@ def test_an_off_arm_that_drafts_for_nothing(tmp_path: Path) -> None:
 
     assert baseline("off", draft_ms=2.5) is True
     assert baseline("off") is False
+    assert baseline(None) is False
     assert baseline("shadow", draft_ms=2.5) is None
 
 

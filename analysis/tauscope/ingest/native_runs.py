@@ -249,8 +249,9 @@ class NativeReader:
             dialects=pl.lit(["native"]),
             ignored_lines=pl.lit(0),
             unlogged_cycles=pl.lit(0),
-            # Drafts that nothing ever judged, in a run said to be without speculation.
-            baseline_drafts=pl.when(pl.col("arm") == "off").then(
+            # Drafts that nothing ever judged, in a run said to be without speculation, or not
+            # said to be with any: its label may come later.
+            baseline_drafts=pl.when(pl.col("arm").fill_null("off") == "off").then(
                 pl.col("drafting") & ~pl.col("judging").fill_null(False)
             ),
         )
