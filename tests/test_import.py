@@ -256,3 +256,31 @@ def test_a_log_on_standard_input(store: Path, monkeypatch: pytest.MonkeyPatch) -
     path = source.spool_stdin(store / "raw", ".stdin.1.part")
     done = import_log(source.Log("-", (path,)), store)
     assert done.summary()["cycles"] == 10
+
+
+TRACE = (
+    '{"tauscope":1,"kind":"run","run":"r1","t_ms":0.000,"engine":"test"}\n'
+    '{"tauscope":1,"kind":"cycle","run":"r1","t_ms":50.000,"drafted":2,"free_checked":1,'
+    '"free_accepted":1,"verified":1,"accepted":1,"emitted":3,"target_forwards":2,'
+    '"draft_ms":2.200,"snapshot_ms":0.100,"verify_ms":40.000,"wall_ms":70.000}\n'
+)
+
+
+def test_a_log_beside_a_native_trace_is_a_check_and_not_counted(
+    store: Path, tmp_path: Path
+) -> None:
+    trace = written(tmp_path, "trace.ndjson", TRACE)
+    same = source.find([written(tmp_path, "same.log", ALL)])[0]
+    other = source.find([written(tmp_path, "other.log", ALL.replace("verify=40", "verify=41"))])[0]
+    agreed = put(store, trace, beside=same).summary()
+    assert agreed["log_check"] == ["0 disagreements over 1 cycles of the log"]
+    told = put(store, trace, beside=other).summary()["log_check"]
+    assert told[0] == "1 disagreements over 1 cycles of the log"
+    assert "verify_ms 40" in told[1]
+    assert cycles(store) == 1
+
+
+def test_a_check_needs_a_native_trace(store: Path, tmp_path: Path) -> None:
+    log = source.find([written(tmp_path, "same.log", ALL)])[0]
+    with pytest.raises(Problem, match="--beside needs a native trace"):
+        put(store, written(tmp_path, "run.log", TEN), beside=log)

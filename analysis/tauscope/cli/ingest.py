@@ -42,6 +42,13 @@ def import_(
         int | None,
         typer.Option(metavar="N", min=1, help="A limit that was set (-n); never taken as a count."),
     ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG",
+            help="What the run printed, held against its native trace; never counted twice.",
+        ),
+    ] = None,
     traces: Store = None,
     json: Json = False,
 ) -> None:
@@ -54,6 +61,7 @@ def import_(
       tauscope import run.log --workload code --arm mtp1 --prompt-id p1 --tokens 256
       tauscope import 'logs/*.log.gz' --arm off
       ssh box cat server.log | tauscope import -
+      tauscope import trace.ndjson --beside run.log
     """
     from tauscope import places
     from tauscope.ingest import importer, source
@@ -77,6 +85,7 @@ def import_(
                 labels,
                 tokens=tokens,
                 max_tokens=max_tokens,
+                beside=source.find([beside])[0] if beside else None,
                 progress=lambda count: bar.advance(task, count),
             )
             done.extend(results)
@@ -124,6 +133,9 @@ def _told(summary: dict[str, Any], statuses: dict[str, str]) -> list[Any]:
         parts.append(
             f"  line {example['line']} fits no shape: {output.short(example['text'], 120)}"
         )
+    parts += [
+        f"  the log beside the trace: {output.short(said, 120)}" for said in summary["log_check"]
+    ]
     if summary["refused_rows"]:
         parts.append("  refused rows: tauscope sql 'SELECT line, reason FROM refused'")
     return parts

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import polars as pl
-import zstandard
 
 from tauscope import schema, store
 from tauscope.errors import Problem
 from tauscope.ingest import agree, identity
 from tauscope.ingest.parser import Batch, LogParser
+from tauscope.ingest.rawcopy import RawCopy
 from tauscope.ingest.source import Log
 from tauscope.record import marker
 
@@ -24,7 +21,7 @@ Progress = Callable[[int], None]
 STATUSES = {
     "imported": "new to the store",
     "continued": "a log that was in the store has grown",
-    "recounted": "the same log, with another token count",
+    "recounted": "the same log, read again with what was given",
     "relabelled": "the same log, with other labels",
     "unchanged": "already in the store",
 }
@@ -77,7 +74,13 @@ class Imported:
             "unfit_examples": self._listed("unfit_examples").to_list()[:3],
             "unknown_kinds": self._listed("unknown_kinds").unique().sort().to_list(),
             "dialects": self._listed("dialects").unique().sort().to_list(),
+            "log_check": self._checks(),
         }
+
+    def _checks(self) -> list[str]:
+        """What the log beside a native trace came to: the count, then what differs."""
+        facts = self._listed("facts").struct.unnest()
+        return facts.filter(pl.col("name").is_in(["log_check", "log_disagrees"]))["value"].to_list()
 
     def _listed(self, column: str) -> pl.Series:
         return self.runs[column].explode().drop_nulls()
@@ -90,12 +93,14 @@ def import_log(
     *,
     tokens: int | None = None,
     max_tokens: int | None = None,
+    beside: Log | None = None,
     progress: Progress | None = None,
 ) -> Imported:
     """Bring one log into the store at `root`.
 
     `tokens`: exact count that its single request generated; `max_tokens`: a limit, kept
-    as a fact. `progress` is called with the number of bytes read, twice over the log.
+    as a fact; `beside`: what the same run printed, held against its native trace and not
+    counted. `progress` is called with the number of bytes read, twice over the log.
     Raises Problem for a log that says nothing of speculation, speed or requests, that
     can't be read, or whose several requests can't share one token count.
     """
@@ -110,11 +115,14 @@ def import_log(
     if found.kind in (identity.SAME, identity.OLDER):
         runs, requests = read_rows(root, found.log_id)
         counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}
-        new_counts = found.kind == identity.SAME and any(
-            value is not None and runs[name].to_list() != [value] * runs.height
-            for name, value in counts_given.items()
+        read_again = found.kind == identity.SAME and (
+            beside is not None
+            or any(
+                value is not None and runs[name].to_list() != [value] * runs.height
+                for name, value in counts_given.items()
+            )
         )
-        if not new_counts:
+        if not read_again:
             changed = apply_labels(runs, labels)
             done = Imported(log.name, "unchanged", found.log_id, runs, requests)
             if not changed.equals(runs):
@@ -124,7 +132,7 @@ def import_log(
             return done
         tokens = tokens if tokens is not None else runs["tokens_exact"].max()
         max_tokens = max_tokens if max_tokens is not None else runs["max_tokens"].max()
-    return _parse(log, root, found, labels, tokens, max_tokens, progress)
+    return _parse(log, root, found, labels, tokens, max_tokens, beside, progress)
 
 
 def _parse(
@@ -134,13 +142,14 @@ def _parse(
     labels: Labels,
     tokens: int | None,
     max_tokens: int | None,
+    beside: Log | None,
     progress: Progress | None,
 ) -> Imported:
     generation = found.sha256[:8] + (f"n{tokens}" if tokens is not None else "")
     writer = store.LogWriter(root, found.log_id, generation)
     parser = LogParser(log_id=found.log_id, tokens=tokens, max_tokens=max_tokens)
     rows = Rows()
-    keep = _RawCopy(root, found.log_id, skip=found.bytes == 0 or _is_kept(log, root))
+    keep = RawCopy(root, found.log_id, skip=found.bytes == 0 or _is_kept(log, root))
     with keep:
         for block in log.blocks():
             keep.write(block)
@@ -150,10 +159,9 @@ def _parse(
         rows.take(parser.finish(), writer)
         runs, requests = rows.tables()
         _check(log, runs, requests, rows, tokens)
-        # A native trace counts; what the log in the same file says differently becomes a fact.
-        runs = agree.with_checks(
-            runs, parser.checks(), [root / n for n in writer.parts(schema.CYCLES)]
-        )
+        # A native trace counts; what the log beside it says differently becomes a fact.
+        checks = [*parser.checks(), *_stated(log, runs, beside)]
+        runs = agree.with_checks(runs, checks, [root / n for n in writer.parts(schema.CYCLES)])
         keep.finish()
     runs = runs.with_columns(
         pl.lit(found.log_id).alias("log_id"),
@@ -173,6 +181,18 @@ def _parse(
     return Imported(
         log.name, status, found.log_id, runs, requests, rows.outcomes, rows.emitted_or_none()
     )
+
+
+def _stated(log: Log, runs: pl.DataFrame, beside: Log | None) -> list[tuple[str, pl.DataFrame]]:
+    """The check that the user stated: the one native run of `log` and the cycles of `beside`."""
+    if beside is None:
+        return []
+    if runs["dialects"].to_list() != [["native"]]:
+        raise Problem(
+            f"{log.name}: --beside needs a native trace of one run; "
+            f"leave it out, or import {beside.name} as a run of its own"
+        )
+    return [(runs["run_id"][0], agree.one_run(beside))]
 
 
 class Rows:
@@ -331,63 +351,6 @@ def _is_kept(log: Log, root: Path) -> bool:
     return len(log.parts) == 1 and log.parts[0].resolve().parent == inside
 
 
-class _RawCopy:
-    """Writes the compressed copy of a log beside the parsing, in a thread of its own."""
-
-    def __init__(self, root: Path, log_id: str, skip: bool) -> None:
-        self._final = root / "raw" / f"{log_id}.log.zst"
-        self._part = self._final.with_name(f".{self._final.name}.{os.getpid()}.part")
-        self._skip = skip
-        self._blocks: Queue[bytes | None] = Queue(maxsize=2)
-        self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> _RawCopy:
-        if not self._skip:
-            self._final.parent.mkdir(parents=True, exist_ok=True)
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
-        return self
-
-    def write(self, block: bytes) -> None:
-        """Queue a block; waits while two are queued, so memory stays bounded."""
-        if self._thread:
-            self._blocks.put(block)
-
-    def finish(self) -> None:
-        """Wait for the last byte and give the copy its name. Raises Problem when that failed."""
-        if not self._thread:
-            return
-        self._blocks.put(None)
-        self._thread.join()
-        self._thread = None
-        if self._error:
-            raise Problem(
-                f"{self._final}: the log can't be kept ({self._error}); free some room or "
-                "name another store with --traces"
-            )
-        os.replace(self._part, self._final)
-
-    def __exit__(self, *_: object) -> None:
-        if self._thread:  # the import failed: let the thread end, then drop its half
-            self._blocks.put(None)
-            self._thread.join()
-        self._part.unlink(missing_ok=True)
-
-    def _run(self) -> None:
-        try:
-            with (
-                self._part.open("wb") as handle,
-                zstandard.ZstdCompressor(level=3).stream_writer(handle) as writer,
-            ):
-                for block in iter(self._blocks.get, None):
-                    writer.write(block)
-        except BaseException as error:  # told by finish(); the parser must not be stopped here
-            self._error = error
-            for _ in iter(self._blocks.get, None):
-                pass
-
-
 def import_all(
     logs: Sequence[Log],
     root: Path,
@@ -395,13 +358,15 @@ def import_all(
     *,
     tokens: int | None = None,
     max_tokens: int | None = None,
+    beside: Log | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Imported | Problem]:
     """Import each log; a bad one yields its Problem and the others go on."""
     for log in logs:
         try:
             yield import_log(
-                log, root, labels, tokens=tokens, max_tokens=max_tokens, progress=progress
-            )
+                log, root, labels,
+                tokens=tokens, max_tokens=max_tokens, beside=beside, progress=progress,
+            )  # fmt: skip
         except Problem as problem:
             yield problem
