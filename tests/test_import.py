@@ -271,7 +271,7 @@ def test_a_log_beside_a_native_trace_is_a_check_and_not_counted(
 ) -> None:
     trace = written(tmp_path, "trace.ndjson", TRACE)
     same = source.find([written(tmp_path, "same.log", ALL)])[0]
-    other = source.find([written(tmp_path, "other.log", ALL.replace("verify=40", "verify=41"))])[0]
+    other = source.find([written(tmp_path, "other.log", ALL.replace("verify=40", "verify=55"))])[0]
     agreed = put(store, trace, beside=same).summary()
     assert agreed["log_check"] == ["0 disagreements over 1 cycles of the log"]
     told = put(store, trace, beside=other).summary()["log_check"]
