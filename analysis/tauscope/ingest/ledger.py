@@ -9,6 +9,8 @@ A null passes: what isn't known can't be contradicted.
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from tauscope.ingest.text import say
@@ -23,6 +25,7 @@ _COUNTS = (
 )  # fmt: skip
 
 
+@cache
 def _rules() -> list[tuple[pl.Expr, pl.Expr]]:
     """Every rule as (breaks it, the reason with its numbers)."""
     col = pl.col

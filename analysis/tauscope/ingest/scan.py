@@ -25,6 +25,7 @@ _PAIRS = U(0x00FF00FF00FF00FF)
 _QUADS = U(0x0000FFFF0000FFFF)
 _LOW = U(0xFFFFFFFF)
 _ONE = U(1)
+_POINT = U(0x80 << 32)  # a point's mark with the digits before it shifted out
 
 
 def words(data: np.ndarray) -> np.ndarray:
@@ -45,12 +46,17 @@ def _value(digits: np.ndarray, shift: np.ndarray | np.uint64) -> np.ndarray:
     return ((v * U(10000) + (v >> U(32))) & _LOW).view(np.int64)
 
 
-def _digits(word_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Words as byte-wise digits, and eight times the number of digits they begin with."""
-    x = word_ ^ _ZEROS
-    other = ((x + _CARRY) | x) & _HIGH
+def _digits(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Words as byte-wise digits, eight times the number of digits they begin with, and the
+    top bits of the bytes that are none (right up to the first such byte, and for a point)."""
+    x ^= _ZEROS
+    other = x + _CARRY
+    other |= x
+    other &= _HIGH
     # The lowest bit of `other` is the top bit of the first byte that is no digit.
-    return x, (np.bitwise_count(~other & (other - _ONE)) & 0x78).astype(U)
+    below = other - _ONE
+    below &= ~other
+    return x, (np.bitwise_count(below) & 0x78).astype(U), other
 
 
 class Template:
@@ -73,56 +79,61 @@ class Template:
         lines that do not fit mean nothing.
         """
         view = words(data)
-        at = starts
+        at, ahead = starts, 0  # the cursor stands at `at + ahead`
+        wrong = np.zeros(len(starts), U)
         ok = np.ones(len(starts), bool)
         values: list[np.ndarray] = []
         for literal, hole in self.steps:
             if literal:
-                for k in range(0, len(literal), 8):
-                    part = literal[k : k + 8]
-                    here = view[at + k] if k else view[at]
-                    if len(part) < 8:
-                        here &= U((1 << (8 * len(part))) - 1)
-                    ok &= here == word(part)
-                at = at + len(literal)
+                size = len(literal)
+                # Words may overlap; only a literal shorter than one needs a mask.
+                for k in (*range(0, size - 8, 8), max(0, size - 8)):
+                    here = view[ahead + k :][at]
+                    here ^= word(literal[k : k + 8])
+                    if size < 8:
+                        here &= U((1 << (8 * size)) - 1)
+                    wrong |= here
+                ahead += size
             elif hole == "{1}":
-                digit = data[at] ^ np.uint8(ord("0"))
+                digit = data[ahead:][at]
+                digit ^= np.uint8(ord("0"))
                 ok &= digit < 10
                 values.append(digit)
-                at = at + 1
+                ahead += 1
             elif hole == "{3}":
-                value, size = _thousandths(view[at], ok)
+                value, size = _thousandths(view[ahead:][at], ok)
                 values.append(value)
-                at = at + size
+                at, ahead = at + size, ahead + 4
             else:
-                x, bits = _digits(view[at])
+                x, bits, _ = _digits(view[ahead:][at])
                 ok &= (bits > 0) & (bits < 64)
                 number = _value(x, (U(64) - bits) & U(63))
                 at = at + (bits >> U(3)).view(np.int64)
                 if hole == "{6}":
-                    ok &= data[at] == ord(".")
-                    x, bits = _digits(view[at + 1])
+                    ok &= data[ahead:][at] == ord(".")
+                    x, bits, _ = _digits(view[ahead + 1 :][at])
                     ok &= bits >= 48
                     number = (number * 1_000_000 + _value(x, U(16))) / 1e6
-                    at = at + 7
+                    ahead += 7
                 values.append(number)
-        return ok & (at == ends), values
+        ok &= wrong == 0
+        ok &= ends - at == ahead
+        return ok, values
 
 
 def _thousandths(word_: np.ndarray, ok: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values of numbers like `41.250` at the head of words, and how long they are.
+    """Values of numbers like `41.250` at the head of words, and the digits before the point.
 
     Clears `ok` where there is none. The point is cut out of the word, so both
     parts are read as one number of thousandths: exact, and rounded once.
     """
-    x, bits = _digits(word_)
-    bits = np.minimum(bits, U(32))
+    x, bits, other = _digits(word_)
+    np.minimum(bits, U(32), out=bits)
     low = (_ONE << bits) - _ONE
-    joined = (x & low) | ((x >> U(8)) & ~low)
-    size = bits + U(24)
-    inside = (_ONE << size) - _ONE
-    # Bytes: 0x1e is what a point leaves of the digits' mask.
-    ok &= (bits > 0) & (((x >> bits) & U(0xFF)) == U(ord(".") ^ 0x30))
-    ok &= (((joined + _CARRY) | joined) & _HIGH & inside) == 0
-    value = _value(joined & inside, U(64) - size) / 1000.0
-    return value, (size >> U(3)).view(np.int64) + 1
+    # A point, and nothing else that is no digit, among the digits and three more.
+    ok &= ((x >> bits) & U(0xFF)) == U(ord(".") ^ 0x30)
+    ok &= (other << (U(32) - bits)) == _POINT
+    ok &= bits > 0
+    x = (x & low) | ((x >> U(8)) & ~low)
+    value = _value(x, U(40) - bits) / 1000.0
+    return value, (bits >> U(3)).view(np.int64)
