@@ -38,6 +38,7 @@ def _register(app: typer.Typer) -> None:
         ask,
         compare,
         doctor,
+        economics,
         experiment,
         ingest,
         record,
@@ -55,6 +56,8 @@ def _register(app: typer.Typer) -> None:
     app.command(no_args_is_help=True)(compare.compare)
     app.command(no_args_is_help=True)(compare.check)
     app.command()(doctor.doctor)
+    app.command()(economics.cost)
+    app.command()(economics.route)
     app.command(no_args_is_help=True)(ask.sql)
     app.command()(ask.schema)
     app.command()(report.report)

@@ -1,0 +1,218 @@
+"""Commands that tell costs and where to send traffic: cost and route."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tauscope.cli import output
+from tauscope.cli.options import Json, Traces, Where, where_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tauscope.economics.routing import Blend
+
+
+def cost(where: Where = None, traces: Traces = None, json: Json = False) -> None:
+    """What cycles cost and why speculation pays or not: T, d, V, break-even, waterfall.
+
+    \b
+      tauscope cost
+      tauscope cost --where workload=code --where arm=mtp1
+      tauscope cost --json | jq '.bottlenecks[] | {workload, arm, bottleneck, because}'
+
+    T is the plain step, d the drafting of a cycle, V a verification; each with its source
+    and, in the JSON, with costs per path, by context position and over time.
+    """
+    from tauscope.economics import bottleneck, breakeven, costs, modelled, step, waterfall
+
+    data = output.opened(traces)
+    chosen = where_of(where)
+    found = costs.each(data, chosen)
+    frames = {
+        "costs": costs.table(found),
+        "steps": step.table(data, chosen),
+        "breakeven": breakeven.table(found),
+        "waterfall": waterfall.table(found),
+        "bottlenecks": bottleneck.table(data, found),
+        "modelled": modelled.table(data, found, chosen),
+        "course": costs.course(data, chosen),
+    }
+    if json:
+        more = {"paths": costs.paths, "positions": costs.by_position, "over_time": costs.over_time}
+        frames |= {name: ask(data, chosen) for name, ask in more.items()}
+        output.emit_json({name: frame.to_dicts() for name, frame in frames.items()})
+        return
+    if not found:
+        output.show("no cycle or speed in this selection; tauscope runs lists what there is")
+        return
+    output.show(*_cost_tables(frames))
+
+
+def route(
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORKLOAD=SHARE,…", help="A traffic mix, shares of tokens: agent=0.5,chat=0.5."
+        ),
+    ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The arm to ask about; else the one that says most."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the policy there, as .toml or .json."),
+    ] = None,
+    where: Where = None,
+    traces: Traces = None,
+    json: Json = False,
+) -> None:
+    """Per workload: speculation on, off, elsewhere (another arm) or undecided, and why.
+
+    \b
+      tauscope route
+      tauscope route --mix agent=0.5,chat=0.5 --where simulated=true
+      tauscope route --policy policy.toml --where machine='Apple M5 Max, 128.00 GiB RAM'
+
+    Gains are measured (both arms ran the prompts) or, in a column apart, modelled. A mix is
+    blended by shares of tokens; what is undecided counts as off.
+    """
+    from tauscope import files
+    from tauscope.economics import policy as policies
+    from tauscope.economics import routing
+
+    weights = routing.shares(mix) if mix else None
+    data = output.opened(traces)
+    chosen = where_of(where)
+    rows = routing.table(data, chosen, arm)
+    blend = routing.blend(rows, weights) if weights else None
+    wrong = routing.wrong_labels(rows)
+    if policy is not None:
+        written = policies.document(data, rows, chosen, blend)
+        files.write_whole(policy, policies.encoded(written, policy))
+    if json:
+        output.emit_json({"routes": rows.to_dicts(), "wrong_labels": wrong.to_dicts(),
+                          "blend": blend.to_dict() if blend else None})  # fmt: skip
+        return
+    if rows.is_empty():
+        output.show("no arm with speculation in this selection; tauscope runs lists what there is")
+        return
+    output.show(*_route_tables(rows, wrong, blend))
+
+
+def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
+    num, span = output.number, output.interval
+    known = frames["costs"]
+    simulated = " (simulated)" if known["simulated"].all() else ""
+    shown: list[Any] = [output.table(
+        f"costs in ms, 95 % intervals in brackets{simulated}",
+        ["workload", "arm", ">plain step T", "T from", ">sources differ", ">drafting d",
+         ">verification V", ">V/d", ">V/T", ">base decode", ">ms/token"],
+        (
+            [r["workload"], r["arm"], span(r["step_ms"], r["step_ms_lo"], r["step_ms_hi"], ".2f"),
+             r["step_source"] or "–", output.share(r["step_gap"]),
+             span(r["draft_ms"], r["draft_ms_lo"], r["draft_ms_hi"], ".2f"),
+             span(r["verify_ms"], r["verify_ms_lo"], r["verify_ms_hi"], ".2f"),
+             num(r["verify_draft_ratio"], ".1f"), num(r["verify_step_ratio"], ".2f"),
+             num(r["base_ms"], ".2f")
+             + (" (derived)" if r["base_derived"] and r["base_ms"] is not None else ""),
+             num(r["ms_per_token"], ".2f")]
+            for r in known.iter_rows(named=True)
+        ),
+    ), output.table(
+        "break-even, as acceptance",
+        ["workload", "arm", ">acceptance", ">of the run", ">of one more bet", "unknown because"],
+        (
+            [r["workload"], r["arm"], num(r["committed_acceptance"]),
+             span(r["breakeven"], r["breakeven_lo"], r["breakeven_hi"]),
+             span(r["bet_breakeven"], r["bet_breakeven_lo"], r["bet_breakeven_hi"]),
+             r["why"] or ""]
+            for r in frames["breakeven"].iter_rows(named=True)
+        ),
+    ), output.table(
+        "bottleneck",
+        ["workload", "arm", "bottleneck", "because", "folds right"],
+        (
+            [r["workload"], r["arm"], r["bottleneck"] or "unknown", r["because"], r["folds_right"]]
+            for r in frames["bottlenecks"].iter_rows(named=True)
+        ), 120,
+    ), output.table(
+        "waterfall, ms per token from the plain step (gains positive)",
+        ["workload", "arm", "part", ">ms/token", "note"],
+        (
+            [r["workload"], r["arm"], r["about"], num(r["ms_each_token"], "+.2f"),
+             r["why"] or ("derived as a rest" if r["derived"] else "")]
+            for r in frames["waterfall"].iter_rows(named=True)
+            if r["arm"] != "off"
+        ),
+    ), output.table(
+        "speed-up as modelled from these costs (never a measured one)",
+        ["workload", "arm", ">speed-up", ">with T + 0.3 ms", "T from", "verdict", "why undecided"],
+        (
+            [r["workload"], r["arm"],
+             output.gain(r["speedup"], r["speedup_lo"], r["speedup_hi"]),
+             output.gain(r["slower_step_speedup"], r["slower_step_lo"], r["slower_step_hi"]),
+             r["step_source"] or "–", r["verdict"] or "none",
+             ", ".join(r["reasons"]) or r["speedup_why"] or ""]
+            for r in frames["modelled"].iter_rows(named=True)
+        ),
+    )]  # fmt: skip
+    flags = [r for r in frames["course"].iter_rows(named=True) if r["flag"] not in (None, "steady")]
+    shown += [
+        f"  {output.short(r['run_id'])} {r['flag']}: {r['outcome']} cycles {r['drift']:+.1%} per "
+        "token from the first third to the last"
+        for r in flags
+    ]
+    for r in known.iter_rows(named=True):
+        shown += [f"  {output.short(r['workload'])} {output.short(r['arm'])}: {text}"
+                  for text in r["remarks"]]  # fmt: skip
+    return shown
+
+
+def _route_tables(rows: pl.DataFrame, wrong: pl.DataFrame, blend: Blend | None) -> list[Any]:
+    simulated = " (simulated)" if rows["simulated"].all() else ""
+    several = rows.select("simulated", "machine", "model", "experiment").unique().height > 1
+    columns = ["workload", "arm", "decision", "send to", ">gain, measured", ">gain, modelled",
+               ">seconds saved a turn", "why"]  # fmt: skip
+    cells = []
+    for r in rows.iter_rows(named=True):
+        place = [f"{r['machine'] or 'unknown machine'}{' (simulated)' if r['simulated'] else ''}"]
+        cells.append([
+            *(place if several else []), r["workload"], r["arm"], r["decision"],
+            r["send_to"] or "–", output.gain(r["speedup"], r["speedup_lo"], r["speedup_hi"]),
+            output.gain(r["modelled"], r["modelled_lo"], r["modelled_hi"]),
+            output.interval(r["saved_s"], r["saved_s_lo"], r["saved_s_hi"], "+.2f"), r["why"],
+        ])  # fmt: skip
+    heads = [*(["machine"] if several else []), *columns]
+    shown = [output.table(f"routing, 95 % intervals in brackets{simulated}", heads, cells, 120)]
+    if not wrong.is_empty():
+        shown.append(output.table(
+            "what a wrong label costs",
+            ["workload", "taken for", "goes to", ">ms/token lost", ">of its time", ">s a turn"],
+            (
+                [r["workload"], r["taken_for"], r["goes_to"],
+                 output.number(r["ms_per_token"], "+.2f"), output.share(r["share"]),
+                 output.number(r["seconds"], ".2f")]
+                for r in wrong.iter_rows(named=True)
+            ),
+        ))  # fmt: skip
+    if blend:
+        told = [f"{output.short(name)} {share:.0%}" for name, share in blend.mix.items()]
+        shown.append(output.table(
+            f"the mix {', '.join(told)}, by tokens, against all off",
+            ["traffic", ">speed-up"],
+            [[name, output.gain(i.value, i.lo, i.hi)]
+             for name, i in (("all on", blend.all_on), ("routed", blend.routed))],
+        ))  # fmt: skip
+        if blend.break_even_share is None:
+            shown.append(f"  no break-even mix: {blend.why}")
+        else:
+            shown.append(
+                f"  all on breaks even when {blend.break_even_share:.1%} of the tokens are of "
+                f"losing workloads, in their present proportions; here {blend.losing_share:.1%} are"
+            )
+    return shown
