@@ -40,7 +40,8 @@ class Report:
 
     @property
     def index(self) -> Path:
-        return self.folder / "index.html"
+        """The newest report's first page, by the name that stays when another is made."""
+        return self.folder.parent / "latest" / "index.html"
 
     @property
     def failed(self) -> list[dict[str, Any]]:
