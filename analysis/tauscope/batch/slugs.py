@@ -19,7 +19,7 @@ def slug(text: str) -> str:
     short = "-".join(part for part in parts if part).strip("._-")
     # A name holds 255 bytes on common disks, and a letter takes up to four.
     short = short[:LONGEST].rstrip("._-")
-    if short == text:
+    if short and short == text:
         return short
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{short}-{digest}" if short else digest

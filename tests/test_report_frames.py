@@ -1,0 +1,171 @@
+"""The frames behind reports, against values worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from frames import add_run, cycle, opened
+from report_stores import build
+
+from tauscope import catalog, evidence, ledger, margins, metrics, rosetta, turns
+
+
+@pytest.fixture
+def legacy(store: Path) -> catalog.Catalog:
+    """Ten cycles: 5 missed, 1 folded, 2 all accepted, 2 rejected; 17 tokens."""
+    cycles = [
+        *(cycle("miss", dialect="legacy") for _ in range(5)),
+        cycle("legacyfold", dialect="legacy"),
+        *(cycle("legacy+", dialect="legacy") for _ in range(2)),
+        *(cycle("legacy-", dialect="legacy") for _ in range(2)),
+    ]
+    add_run(store, "ten", [cycles], [{"generated_tokens": 17}], arm="mtp2", draft_depth=2,
+            workload="code")  # fmt: skip
+    return opened(store)
+
+
+def test_rosetta_by_hand(legacy: catalog.Catalog) -> None:
+    rows = {row["name"]: row for row in rosetta.table(legacy).to_dicts()}
+    # hits 3 folds' and bets' free drafts... : 1 + 2×(1+1) + 2×1 = 7; tested 5 + 1 + 4 + 4 = 14.
+    assert rows["vllm_length"]["value"] == pytest.approx(1 + 7 / 10)
+    assert rows["vllm_rate"]["value"] == pytest.approx(7 / 14)
+    assert rows["sglang_length"]["value"] == pytest.approx(1.7)
+    assert rows["sglang_rate"]["value"] == pytest.approx(7 / 20)
+    assert rows["sglang_rate_old"]["value"] == pytest.approx(17 / 30)
+    assert rows["tensorrt_rate"]["value"] == pytest.approx((17 - 10) / 20)
+    assert rows["spec_bench"]["value"] == pytest.approx(1.7)
+    # Five printed lines: one fold, four bets; 2 drafted each.
+    assert rows["lines_committed"]["value"] == pytest.approx(7 / 10)
+    assert rows["lines_committed_less_1"]["value"] == pytest.approx(2 / 5)
+    assert rows["lines_tau"]["value"] == pytest.approx(1 + 7 / 5)
+
+
+def test_rosetta_of_unlogged_cycles_knows_only_what_it_can(store: Path) -> None:
+    rows = [cycle("legacy+", dialect="legacy"), cycle("dark", dialect="legacy")]
+    add_run(store, "dark", [rows], arm="mtp2", draft_depth=2)
+    found = {row["name"]: row for row in rosetta.table(opened(store)).to_dicts()}
+    assert found["sglang_length"]["value"] == pytest.approx(4 / 2)
+    assert found["vllm_rate"]["value"] is None
+    assert found["vllm_rate"]["why"] == "a count it needs is unknown in some cycles"
+
+
+def test_rosetta_leaves_instruments_and_off_arms_out(store: Path) -> None:
+    for arm in ("off", "shadow"):
+        add_run(store, arm, [[cycle("plain")]], arm=arm)
+    assert rosetta.table(opened(store)).is_empty()
+
+
+def test_a_mean_of_ratios_weighs_requests_alike(store: Path) -> None:
+    short, long = [cycle("bet+")], [cycle("bet-")] * 9
+    add_run(store, "two", [short, long], arm="mtp1", draft_depth=1)
+    found = {row["name"]: row for row in rosetta.table(opened(store)).to_dicts()}
+    assert found["tensorrt_rate"]["value"] == pytest.approx((1 / 1 + 0 / 9) / 2)
+    assert found["sglang_rate"]["value"] == pytest.approx(1 / 10)
+
+
+def test_outcomes_and_tokens_of_a_run(legacy: catalog.Catalog) -> None:
+    rows = {row["outcome"]: row for row in ledger.outcomes(legacy).to_dicts()}
+    assert {name: row["cycles"] for name, row in rows.items()} == {
+        "missed": 5, "folded": 1, "all_accepted": 2, "rejected": 2,
+    }  # fmt: skip
+    assert rows["missed"]["share"] == pytest.approx(0.5)
+    assert rows["all_accepted"]["emitted"] == 6
+    run = ledger.runs(legacy).to_dicts()[0]
+    assert (run["generated_tokens"], run["emitted"], run["unattributed_tokens"]) == (17, 17, 0)
+    assert run["cycles_ms"] is None
+    assert run["unattributed_ms"] is None
+
+
+def test_stages_add_up_to_the_whole_cycle(store: Path) -> None:
+    rows = [
+        cycle("bet+", draft_ms=4.0, verify_ms=100.0, commit_ms=1.0, wall_ms=110.0),
+        cycle("fold", draft_ms=4.0, decode_ms=66.0, wall_ms=71.0),
+        cycle("plain", wall_ms=67.0),
+    ]
+    add_run(store, "staged", [rows], [{"decode_ms": 250.0}], arm="mtp1")
+    data = opened(store)
+    found = {row["stage"]: row["ms"] for row in ledger.stages(data).to_dicts()}
+    assert found == {
+        "draft": 8.0, "verify": 100.0, "commit": 1.0, "decode of folds": 66.0,
+        "plain step": 67.0, "in no stage": 6.0,
+    }  # fmt: skip
+    per_token = ledger.stages(data).filter(stage="verify").item(0, "ms_per_token")
+    assert per_token == pytest.approx(100 / 4)
+    assert ledger.runs(data).item(0, "unattributed_ms") == pytest.approx(2.0)
+
+
+def test_a_selection_of_requests_keeps_their_runs_only(store: Path) -> None:
+    for log, workload in (("a", "code"), ("b", "chat")):
+        add_run(store, log, [[cycle("bet+")]], [{"workload": workload}], arm="mtp1")
+    found = ledger.runs(opened(store), {"workload": "code"})
+    assert found["run_id"].to_list() == ["a-0"]
+
+
+def test_margins_fall_into_bins(store: Path) -> None:
+    values = (0.2, 0.3, 1.4, 9.9)
+    rows = [
+        cycle("fold", margin=value, threshold=3.0, draft_token=1, next_token=token)
+        for value, token in zip(values, (1, 2, 1, None), strict=True)
+    ]
+    add_run(store, "read", [[*rows, cycle("plain")]], arm="mtp1", workload="code")
+    found = margins.by_bin(opened(store))
+    assert found["readings"].sum() == 4
+    assert found["share"].sum() == pytest.approx(1)
+    first = found.row(0, named=True)
+    assert first["margin_lo"] <= 0.2 < 0.3 < first["margin_hi"]
+    assert (first["readings"], first["right"], first["known"]) == (2, 1, 2)
+    assert found["threshold"].unique().to_list() == [3.0]
+
+
+def test_no_margin_gives_no_row(legacy: catalog.Catalog) -> None:
+    assert margins.by_bin(legacy).is_empty()
+
+
+def test_seconds_of_a_turn_are_of_the_same_prompts(store: Path) -> None:
+    def arm(name: str, seconds: dict[str, float], prefill: float | None) -> None:
+        columns = [
+            {"workload": "code", "prompt_id": prompt, "decode_ms": 1000 * value,
+             "prefill_ms": prefill}
+            for prompt, value in seconds.items()
+        ]  # fmt: skip
+        add_run(store, name, [[] for _ in columns], columns, arm=name)
+
+    arm("off", {"p1": 10.0, "p2": 20.0, "p3": 99.0}, 2000.0)
+    arm("mtp1", {"p1": 9.0, "p2": 16.0}, 1000.0)
+    row = turns.table(opened(store)).row(0, named=True)
+    assert row["pairs"] == 2
+    assert row["off_s"] == pytest.approx((12 + 22) / 2)
+    assert row["treated_s"] == pytest.approx((10 + 17) / 2)
+    # Saved 2 and 5: mean 3.5, standard error 1.5, t(0.975, 1) = 12.7062.
+    assert row["saved_s"] == pytest.approx(3.5)
+    assert row["saved_s_lo"] == pytest.approx(3.5 - 12.7062 * 1.5, rel=1e-4)
+
+
+def test_decode_alone_where_an_arm_has_no_prefill(store: Path) -> None:
+    for name, prefill, decode in (("off", 500.0, 4000.0), ("mtp1", None, 3000.0)):
+        add_run(store, name, [[]], [{"prompt_id": "p", "decode_ms": decode, "prefill_ms": prefill}],
+                arm=name, workload="code")  # fmt: skip
+    row = turns.table(opened(store)).row(0, named=True)
+    assert (row["off_s"], row["treated_s"], row["prefill"]) == (4.0, 3.0, False)
+    assert row["saved_s_lo"] is None
+
+
+@pytest.mark.parametrize("scenario", ("sample", "hostile", "old"))
+def test_a_figures_query_gives_the_rows_behind_it(scenario: str, tmp_path: Path) -> None:
+    data = catalog.Catalog([build(scenario, tmp_path / "s")])
+    rows = metrics.table(data, (*evidence.KEYS,))
+    assert rows.height
+    sums = {
+        "tau": ("SUM(emitted)", "COUNT(*)"),
+        "committed_acceptance": ("SUM(accepted)", "SUM(verified)"),
+        "fold_rate": ("COUNT(*) FILTER (outcome = 'folded')", "COUNT(*)"),
+        "draft_yield": ("SUM(free_accepted + accepted)", "SUM(drafted)"),
+    }
+    for row in rows.iter_rows(named=True):
+        for name, (num, den) in sums.items():
+            if not row[f"{name}_den"]:
+                continue
+            asked = data.ask(f"SELECT {num} AS num, {den} AS den FROM "
+                             f"({evidence.cycles(row, name)})")  # fmt: skip
+            assert asked.row(0) == (row[f"{name}_num"], row[f"{name}_den"])
