@@ -84,6 +84,27 @@ def test_a_real_log_in_random_blocks(corpus: Path, name: str):
         same(whole, parse(log, tuple(rng.randrange(len(log)) for _ in range(count))))
 
 
+def test_a_wrapped_aggregate_in_two_blocks():
+    first, second = "ds4: DSpark stats cycles=4 proposed=9", "accept_rate=33.3% avg_accept=0.750"
+    log = f"{START}\n{first}\n{second}\n{SPEED}\n".encode()
+    whole = parse(log)
+    told = {fact["name"]: fact["value"] for fact in whole.run["facts"]}
+    assert told["dspark_stats.cycles"] == "4" and told["dspark_stats.avg_accept"] == "0.750"
+    at = log.index(second.encode())
+    for cuts in ((at,), (at, at + len(second) + 1), (at - 3, at + 5)):
+        same(whole, parse(log, cuts))
+
+
+def test_a_block_of_many_stretches(monkeypatch: pytest.MonkeyPatch):
+    from tauscope.ingest import scanner
+
+    log = "\n".join([START, *[CONF_HIT, HIT, MISS, FOLD, "text", f"more {MISS}"] * 60, SPEED])
+    whole = parse(log)
+    monkeypatch.setattr(reader, "SLICE", 300)
+    monkeypatch.setattr(scanner, "SLICE", 300)
+    same(whole, parse(log))
+
+
 def test_lines_longer_than_the_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader, "MAX_LINE", 300)
     monkeypatch.setattr(reader, "SLICE", 1000)

@@ -88,11 +88,13 @@ MICRO = re.compile(
     rf"ds4: mtp timing micro drafted={_INT} committed={_INT} draft={_TIME} snapshot={_TIME} "
     rf"verify={_TIME}(?: prefix={_TIME})? total={_TIME}(?: noreplay=1)?$"
 )
-COLUMNS = (
-    "line", "outcome", "drafted", "verified", "accepted", "emitted", "margin", "threshold",
-    "draft_token", "next_token", "draft_ms", "snapshot_ms", "verify_ms", "commit_ms",
-    "decode_ms", "reported_ms",
-)  # fmt: skip
+COLUMNS = {
+    "line": pl.Int64, "outcome": pl.String, "drafted": pl.Int32, "verified": pl.Int32,
+    "accepted": pl.Int32, "emitted": pl.Int32, "margin": pl.Float64, "threshold": pl.Float64,
+    "draft_token": pl.Int64, "next_token": pl.Int64, "draft_ms": pl.Float64,
+    "snapshot_ms": pl.Float64, "verify_ms": pl.Float64, "commit_ms": pl.Float64,
+    "decode_ms": pl.Float64, "reported_ms": pl.Float64,
+}  # fmt: skip
 
 
 def loop(path: Path, out: Path) -> int:

@@ -99,8 +99,12 @@ RUNS = Table(
         ("source_kind", "VARCHAR", "", "import, record or simulate"),
         ("state", "VARCHAR", "", "complete; recording (still growing); recovered (after a kill)"),
         ("simulated", "BOOLEAN", "", "made by `tauscope simulate`, not by an engine"),
-        ("baseline_drafts", "BOOLEAN", "",
-         "a drafter with depth above 1 is loaded and no speculation ran: the run pays a tax"),
+        (
+            "baseline_drafts",
+            "BOOLEAN",
+            "",
+            "a drafter with depth above 1 is loaded and no speculation ran: the run pays a tax",
+        ),
         ("workload", "VARCHAR", "", "label of the whole run; a request's own label goes first"),
         ("arm", "VARCHAR", "", "what speculation does in the run: off, mtp1, shadow, …"),
         ("prompt_id", "VARCHAR", "", "label of the whole run; a request's own label goes first"),
@@ -153,8 +157,12 @@ REQUESTS = Table(
         ("prompt_tokens", "BIGINT", "tokens", "tokens of the prompt, cached ones included"),
         ("cached_tokens", "BIGINT", "tokens", "of those, already in the cache"),
         ("generated_tokens", "BIGINT", "tokens", "tokens the request generated; null when unknown"),
-        ("tokens_source", "VARCHAR", "",
-         "where generated_tokens comes from: given (--tokens), engine (printed), cycles (native)"),
+        (
+            "tokens_source",
+            "VARCHAR",
+            "",
+            "where generated_tokens comes from: given (--tokens), engine (printed), cycles (native)",
+        ),
         ("prefill_ms", "DOUBLE", "ms", "time to process the prompt"),
         ("prefill_tokens_per_s", "DOUBLE", "tokens/s", "as printed"),
         ("decode_ms", "DOUBLE", "ms", "decode time of the request; prefill never in it"),
@@ -223,9 +231,15 @@ TABLES = (RUNS, REQUESTS, CYCLES, REFUSED)
 
 def empty(table: Table) -> pl.DataFrame:
     """A frame of `table` with no rows and the right types."""
-    import polars as pl
+    if table.name not in _EMPTY:
+        import polars as pl
 
-    return pl.DataFrame(schema=table.polars())
+        _EMPTY[table.name] = pl.DataFrame(schema=table.polars())
+    return _EMPTY[table.name].clone()
+
+
+# Building one takes as long as reading hundreds of lines, and every batch needs several.
+_EMPTY: dict[str, pl.DataFrame] = {}
 
 
 def conform(frame: pl.DataFrame, table: Table) -> pl.DataFrame:

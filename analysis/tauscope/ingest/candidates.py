@@ -25,6 +25,9 @@ _FACTS = {
 }  # fmt: skip
 
 
+_NO_LINES, _NO_FACTS = pl.DataFrame(schema=_LINES), pl.DataFrame(schema=_FACTS)
+
+
 @dataclass
 class Wrapped:
     """The aggregate lines of a block, put together: their facts, and the lines they went on in."""
@@ -40,7 +43,6 @@ class Candidates:
         self._parts: list[pl.DataFrame] = []
         self._stats = pl.DataFrame(schema=_LINES)  # of the last aggregate, while it may go on
         self._until = 0  # last line it may go on in
-        self.wrapped = Wrapped(none(), pl.DataFrame(schema=_FACTS))
 
     def add(self, chunk: Chunk, left: np.ndarray) -> None:
         """Take what is of interest among the lines `left` of `chunk`."""
@@ -70,17 +72,22 @@ class Candidates:
             text = decode(series.filter(pl.Series(keep)))
             self._parts.append(pl.DataFrame({"line": numbers[keep], "text": text}, schema=_LINES))
 
-    def take(self) -> pl.DataFrame:
-        """The block's candidates (line, text) but those an aggregate goes on in."""
-        lines = pl.concat(self._parts) if self._parts else pl.DataFrame(schema=_LINES)
+    def take(self) -> tuple[pl.DataFrame, Wrapped]:
+        """The candidates (line, text) since the last call, and the aggregates among them.
+
+        Lines that an aggregate goes on in are in the second only.
+        """
+        lines = pl.concat(self._parts) if self._parts else _NO_LINES
         self._parts = []
-        self.wrapped = Wrapped(none(), pl.DataFrame(schema=_FACTS))
+        wrapped = Wrapped(none(), _NO_FACTS)
+        if not lines.height:
+            return lines, wrapped
         bare = ~pl.col("text").str.contains_any([_NAME, MARKER])
         if self._until or lines.select(pl.col("text").str.contains(STATS).any()).item():
-            self._unwrap(lines, bare)
-        return lines.filter(~bare)
+            wrapped = self._unwrap(lines, bare) or wrapped
+        return lines.filter(~bare), wrapped
 
-    def _unwrap(self, lines: pl.DataFrame, bare: pl.Expr) -> None:
+    def _unwrap(self, lines: pl.DataFrame, bare: pl.Expr) -> Wrapped | None:
         clean = pl.col("text").str.strip_chars_end("\r\n")
         first = pl.col("text").str.contains(STATS)
         known = self._stats.height
@@ -93,7 +100,7 @@ class Candidates:
             (pl.col("line") - pl.col("top") == pl.col("nth")) & (pl.col("nth") <= WRAPPED_LINES)
         )
         if not chain.height:
-            return
+            return None
         group = chain["group"][-1]
         self._stats = chain.filter(pl.col("group") == group).select(list(_LINES))
         more = chain.filter((pl.col("nth") > 0) & (pl.col("at") >= known))
@@ -115,7 +122,7 @@ class Candidates:
             .with_columns(pl.col("text").str.splitn("=", 2).struct.rename_fields(["name", "value"]))
             .unnest("text")
         )
-        self.wrapped = Wrapped(
+        return Wrapped(
             records(
                 more.select(
                     "line",

@@ -57,10 +57,10 @@ _FAST = (
         " conf dr", "afted=", 14, Rule.CONF,
         ((
             Template(
-                "drafted={1} committed={1} mtp_top={} runner={} margin={6} "
-                "target_next={} draft_next={}"
+                "drafted={1} committed={1} mtp_top={} runner={0} margin={6} "
+                "target_next={} draft_next={0}"
             ),
-            ("drafted", "committed", "draft_token", "", "margin", "next_token", ""),
+            ("drafted", "committed", "draft_token", "margin", "next_token"),
             Fix.NONE,
         ),),
     ),
@@ -116,8 +116,7 @@ def fast(chunk: Chunk) -> Fast:
         to = place[fits]
         out["fix"][to] = fix
         for name, value in zip(names, values, strict=True):
-            if name:
-                out[name][to] = value if len(value) == len(to) else value[ok]
+            out[name][to] = value if len(value) == len(to) else value[ok]
     return out, np.flatnonzero(~keep)
 
 

@@ -50,11 +50,17 @@ class LineReader:
         view, at = memoryview(block), 0
         while at < len(block):
             stop = block.rfind(b"\n", at, at + SLICE) + 1
+            if stop and not self._rest and stop + len(PAD) <= len(block):
+                # What follows in the block serves as the padding: nothing is copied.
+                whole = np.frombuffer(block, np.uint8, stop + len(PAD) - at, at)
+                at = stop
+                yield self._chunk(whole)
+                continue
             if stop:
                 data = b"".join((self._rest, view[at:stop], PAD))
                 self._rest.clear()
                 at = stop
-                yield self._chunk(data)
+                yield self._chunk(np.frombuffer(data, np.uint8))
                 continue
             self._rest += view[at : at + SLICE]
             at += SLICE
@@ -69,16 +75,16 @@ class LineReader:
         if self._rest:
             data = b"".join((self._rest, b"\n", PAD))
             self._rest.clear()
-            yield self._chunk(data)
+            yield self._chunk(np.frombuffer(data, np.uint8))
 
     def _piece(self, part: bytearray) -> Chunk:
         data = np.frombuffer(bytes(part) + PAD, np.uint8)
         start, end = np.array([0]), np.array([len(part)])
         return Chunk(data, start, end, np.array([self.lines + 1]), len(part))
 
-    def _chunk(self, raw: bytes) -> Chunk:
-        data = np.frombuffer(raw, np.uint8)
-        ends = np.flatnonzero(data[: len(raw) - len(PAD)] == NEWLINE)
+    def _chunk(self, data: np.ndarray) -> Chunk:
+        stop = len(data) - len(PAD)
+        ends = np.flatnonzero(data[:stop] == NEWLINE)
         starts = np.empty_like(ends)
         starts[0] = 0
         starts[1:] = ends[:-1] + 1
@@ -94,4 +100,4 @@ class LineReader:
             ends = np.minimum(ends, starts + MAX_LINE)
         # CRLF: the return belongs to the line end (guarded against an empty line).
         ends = ends - ((data[ends - 1] == RETURN) & (ends > starts))
-        return Chunk(data, starts, ends, numbers, len(raw) - len(PAD))
+        return Chunk(data, starts, ends, numbers, stop)

@@ -8,24 +8,19 @@ that are open, and counters. The rows don't depend on where the blocks end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
-from tauscope.ingest import assemble, classify, ledger, legacy, native_log, runs
-from tauscope.ingest.candidates import Candidates
-from tauscope.ingest.lines import Chunk, LineReader
-from tauscope.ingest.records import Rule, from_arrays, none
+from tauscope.ingest import assemble, classify, ledger, native_log, runs
+from tauscope.ingest.records import Rule
 from tauscope.ingest.requests import Requests
-from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, conform, empty
+from tauscope.ingest.scanner import Scan, Scanner
+from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, Table, conform, empty
 
 # What a caller should read at a time: large enough for speed, small enough for memory.
-BLOCK = 16 << 20
-# Of a larger block, no more than this much is held in frames at once.
-STRIDE = 32 << 20
+BLOCK = 64 << 20
 # Records that show an engine at work: a start-up line after one begins another run.
 ACTIVITY = assemble.CYCLE_RULES | pl.col("rule").is_in(
     [int(Rule.SPEED), int(Rule.SERVER), int(Rule.TRACE)]
@@ -65,8 +60,8 @@ class LogParser:
         self.tokens = tokens
         self.max_tokens = max_tokens
         self.tokens_used = False
-        self._lines = LineReader()
-        self._candidates = Candidates()
+        self._scanner = Scanner()
+        self._upto = 0
         self._requests = Requests()
         self._native = native_log.NativeLog(log_id, max_tokens)
         self._run = 0
@@ -96,49 +91,30 @@ class LogParser:
     @property
     def lines(self) -> int:
         """Complete lines read so far."""
-        return self._lines.lines
+        return self._scanner.lines
 
     def feed(self, block: bytes) -> Batch:
         """Take the next bytes of the log; rows of the cycles they complete."""
-        if len(block) <= STRIDE:
-            return self._take(self._lines.feed(block), last=False)
-        view = memoryview(block)
-        return _join(
-            [
-                self._take(self._lines.feed(bytes(view[at : at + STRIDE])), last=False)
-                for at in range(0, len(block), STRIDE)
-            ]
-        )
+        return _join([self._take(scan, last=False) for scan in self._scanner.feed(block)])
 
     def finish(self) -> Batch:
         """Take the cut last line too, close what is open, recover dark cycles."""
-        batch = self._take(self._lines.finish(), last=True)
-        return self._settle(batch)
+        return self._settle(self._take(self._scanner.finish(), last=True))
 
-    def _take(self, chunks: Iterable[Chunk], *, last: bool) -> Batch:
-        parts: list[dict[str, np.ndarray]] = []
-        seen = False
-        for chunk, (columns, left) in _scanned(chunks):
-            if columns is not None:
-                parts.append(columns)
-            self._candidates.add(chunk, left)
-            seen = True
-        if not seen and not last:
-            return Batch()
-        new = none()
-        if parts:
-            new = from_arrays({k: np.concatenate([part[k] for part in parts]) for k in parts[0]})
-        traced, lines = native_log.cut(self._candidates.take())
+    def _take(self, scan: Scan, *, last: bool) -> Batch:
+        self._upto = scan.upto
+        new, wrapped = scan.records, scan.wrapped
+        traced, lines = native_log.cut(scan.lines)
         heads = self._native.read(traced)
-        reading = classify.read(lines) if lines.height else None
-        if reading is None and not parts and not traced.height and not last:
-            self._runs[self._run].last_line = self._lines.lines
-            return Batch(runs=self._run_rows())
-        wrapped = self._candidates.wrapped
-        if reading is not None:
+        reading = None
+        if lines.height or wrapped.facts.height:
+            reading = classify.read(lines) if lines.height else classify.nothing()
             new = pl.concat([new, reading.records, wrapped.records]).sort(
                 "line", "piece", maintain_order=True
             )
+        if not new.height and not traced.height and not last:
+            self._runs[self._run].last_line = self._upto
+            return Batch(runs=self._run_rows())
         if heads.height:
             new = pl.concat([new, heads]).sort("line", "piece", maintain_order=True)
         new = self._in_runs(new)
@@ -176,7 +152,7 @@ class LogParser:
                 self._active = bool(bounds["acts"][-1])
         elif new.height:
             self._active = self._active or bool(new.select(ACTIVITY.any()).item())
-        self._runs[self._run].last_line = self._lines.lines
+        self._runs[self._run].last_line = self._upto
         return new.with_columns(self._run_of(new))
 
     def _run_of(self, frame: pl.DataFrame) -> pl.Series:
@@ -296,7 +272,9 @@ class LogParser:
 
     _count_run = 0
 
-    def _rows(self, table: pl.DataFrame, of) -> pl.DataFrame:
+    def _rows(self, table: pl.DataFrame, of: Table) -> pl.DataFrame:
+        if not table.height:
+            return empty(of)
         run_id = self._native.run_id(table["run"].unique().to_list())
         return conform(table.with_columns(run_id=run_id), of)
 
@@ -365,23 +343,14 @@ class LogParser:
         return dark if 0 < dark <= DARK_LIMIT else 0
 
 
-def _scanned(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, legacy.Fast]]:
-    """Each chunk with what the templates read of it; large blocks on two threads."""
-    chunks = list(chunks)
-    if len(chunks) < 2:
-        yield from ((chunk, legacy.fast(chunk)) for chunk in chunks)
-        return
-    # NumPy works without the interpreter's lock.
-    with ThreadPoolExecutor(2) as pool:
-        yield from zip(chunks, pool.map(legacy.fast, chunks), strict=True)
-
-
 def _key(lines: pl.Series, pieces: pl.Series) -> np.ndarray:
     """Place in the log as one number; a line holds fewer pieces than 2**20."""
     return lines.to_numpy() * (1 << 20) + pieces.to_numpy()
 
 
 def _join(batches: list[Batch]) -> Batch:
+    if len(batches) < 2:
+        return batches[0] if batches else Batch()
     keys = {"requests": ["run_id", "request_id"], "runs": ["run_id"]}
     joined = {
         name: pl.concat([getattr(batch, name) for batch in batches])

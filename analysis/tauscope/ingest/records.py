@@ -106,9 +106,12 @@ def records(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_NONE = pl.DataFrame(schema=RECORD)
+
+
 def none() -> pl.DataFrame:
     """No records."""
-    return pl.DataFrame(schema=RECORD)
+    return _NONE.clone()
 
 
 def from_arrays(columns: dict[str, np.ndarray]) -> pl.DataFrame:

@@ -5,10 +5,10 @@ compares a literal or reads a number at the lines' own cursors. Numbers are
 read eight bytes to a 64-bit word. Lines that do not fit the template from
 their first byte to their last are reported as such, never half read.
 
-`{1}` is one digit, `{}` a whole number of 1 to 7 digits, `{3}` a number with 1 to 4
-digits before the point and 3 after it, `{6}` one with 1 to 7 and 6. Anything else
-(a sign, an exponent, a longer number) does not fit: the general reader takes
-those lines.
+`{1}` is one digit, `{}` a whole number of 1 to 7 digits, `{0}` one whose value nobody
+wants, `{3}` a number with 1 to 4 digits before the point and 3 after it, `{6}` one
+with 1 to 7 and 6. Anything else (a sign, an exponent, a longer number) does not
+fit: the general reader takes those lines.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Template:
     def scan(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Which lines fit, and for each hole its values (int64 or float64) on all lines.
+        """Which lines fit, and for each hole but `{0}` its values on all lines.
 
         `starts` is where the template's first byte is looked for. Values of
         lines that do not fit mean nothing.
@@ -107,8 +107,10 @@ class Template:
             else:
                 x, bits, _ = _digits(view[ahead:][at])
                 ok &= (bits > 0) & (bits < 64)
-                number = _value(x, (U(64) - bits) & U(63))
                 at = at + (bits >> U(3)).view(np.int64)
+                if hole == "{0}":
+                    continue
+                number = _value(x, (U(64) - bits) & U(63))
                 if hole == "{6}":
                     ok &= data[ahead:][at] == ord(".")
                     x, bits, _ = _digits(view[ahead + 1 :][at])
