@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -122,7 +123,7 @@ def test_parts_merge_in_order_and_lose_no_row(
     sizes = [pl.read_parquet(store / name, glob=False).height for name in names]
     assert sum(sizes) == written
     # Neighbours that are both small have become one.
-    assert all(a >= 40 or b >= 40 for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(a >= 40 or b >= 40 for a, b in pairwise(sizes))
 
 
 def test_the_live_numbers_are_those_of_the_macros(store: Path) -> None:

@@ -47,6 +47,18 @@ def test_input_output_errors_and_exit_code(store: Path, log: Path) -> None:
     assert err.count(b"\n") == TEN.count("\n") + 1
 
 
+def test_what_the_engine_answers_is_there_at_once(store: Path) -> None:
+    """Someone who talks to it through pipes waits for the answer before the next word."""
+    process = record(store, "--echo", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     stderr=subprocess.DEVNULL)  # fmt: skip
+    for word in (b"one\n", b"two\n"):
+        process.stdin.write(word)
+        process.stdin.flush()
+        assert process.stdout.read(4) == word
+    process.stdin.close()
+    assert process.wait(120) == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_signal_that_ends_the_engine_is_in_the_exit_code(store: Path, number: int) -> None:
     process = tauscope("record", "--traces", store, "--", "sh", "-c", f"kill -{number} $$",

@@ -12,7 +12,7 @@
  * --size     say the terminal's size on standard output
  * --switches say the logging switches on standard output
  * --signals  append the number of each signal that comes to a file; SIGTERM ends a wait
- * --stats    write "lines, nanoseconds in write(2), longest of them" to a file
+ * --stats    write "lines, nanoseconds in write(2), longest of them, CPU nanoseconds" to a file
  */
 #define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
@@ -49,6 +49,13 @@ static void caught(int number) {
 static int64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* What this thread itself has used: waiting and being put aside don't count. */
+static int64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -95,7 +102,7 @@ int main(int argc, char **argv) {
     Text log = {NULL, 0, 0}, trace = {NULL, 0, 0};
     const char *gate = NULL, *output = NULL, *stats = NULL, *name;
     long times = 1, gate_lines = 0, code = 0, lines = 0, k;
-    int64_t in_write = 0, longest = 0, start;
+    int64_t in_write = 0, in_cpu = 0, longest = 0, start;
     double rate = 0;
     int wait_for_signal = 0, trace_fd = -1, i;
 
@@ -162,10 +169,11 @@ int main(int argc, char **argv) {
         while (!ended && (next_line(&log) || next_line(&trace))) {
             if (stats) {
                 size_t size = next_line(&log);
-                int64_t before = now_ns(), took;
+                int64_t cpu = cpu_ns(), before = now_ns(), took;
                 if (size && write(2, log.data + log.at, size) < 0) errno = 0;
                 took = now_ns() - before;
                 in_write += took;
+                in_cpu += cpu_ns() - cpu;
                 if (took > longest) longest = took;
                 log.at += size;
             } else {
@@ -189,7 +197,8 @@ int main(int argc, char **argv) {
     if (stats) {
         FILE *file = fopen(stats, "w");
         if (file) {
-            fprintf(file, "%ld %lld %lld\n", lines, (long long)in_write, (long long)longest);
+            fprintf(file, "%ld %lld %lld %lld\n", lines, (long long)in_write,
+                    (long long)longest, (long long)in_cpu);
             fclose(file);
         }
     }

@@ -65,7 +65,7 @@ def record(
     loaded = labels.load_rules(rules) if rules else None
     wish = recorder.Wish(
         command=command, workload=workload, arm=arm, prompt_id=prompt_id, tokens=tokens,
-        max_tokens=max_tokens, rules=loaded, keep_output=keep_output,
+        max_tokens=max_tokens, rules=loaded, keep_output=keep_output, modest=True,
     )  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     output.mended(root)

@@ -8,27 +8,29 @@ either a recording to recover or a file that nothing names.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+from pathlib import Path
 
 from tauscope import store
+from tauscope.record import journal
 from tauscope.record import marker as markers
 from tauscope.record.take import Take, Totals
 
 
-def complete(
-    take: Take, state: str, output_hash: str | None = None, notes: list[str] | None = None
-) -> Totals | None:
+def complete(take: Take, state: str, notes: list[str]) -> Totals | None:
     """Commit all that the journal holds, for good when no one writes to it any more.
 
     While someone does (a child of the engine, an engine that outlived its recorder), the
     marker stays, `state` becomes `recording`, and a later command goes on from there.
+    What there is to say goes to `notes`.
+
     Returns None when the log says nothing of speculation, speed or requests: then no run
     is kept, the packed log is. Raises what a store that can't be written raises.
     """
     root, log_id = take.root, take.marker.log_id
-    notes = [] if notes is None else notes
     if markers.is_held(take.journal.path):
         take.parse()
-        totals = take.commit("recording", output_hash)
+        totals = take.commit("recording")
         take.marker.seen = take.offset
         markers.save(root, take.marker)
         notes.append(
@@ -45,11 +47,13 @@ def complete(
             "not used here"
         )
     take.pack()
+    output = journal.output_of(root, log_id)
     if take.says_something():
-        take.commit(state, output_hash)
-        with contextlib.suppress(Exception):  # many small parts are as true as few large ones
-            take.settle(last=True)
+        output_hash = _hash(output)
         totals = take.commit(state, output_hash)
+        with contextlib.suppress(Exception):  # many small parts are as true as few large ones
+            if take.settle(last=True):
+                take.commit(state, output_hash)
     else:
         totals = None
         store.forget(root, log_id)
@@ -58,8 +62,26 @@ def complete(
             f"log is: {take.journal.copy}"
         )
     markers.drop(root, log_id)
+    if not take.marker.keep_output:
+        output.unlink(missing_ok=True)
     take.close()
     take.journal.path.unlink(missing_ok=True)
     with contextlib.suppress(Exception):
         store.collect_orphans(root)
     return totals
+
+
+def _hash(output: Path) -> str | None:
+    """Hash of the output; None where there is none: no output says nothing of another's."""
+    digest, size = hashlib.sha256(), 0
+    with contextlib.suppress(FileNotFoundError), output.open("rb") as handle:
+        while block := handle.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return f"sha256:{digest.hexdigest()}" if size else None
+
+
+def reason(error: Exception) -> str:
+    """Why the store couldn't be written, in few words."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text.splitlines()[0][:160]

@@ -31,6 +31,11 @@ def path_of(root: Path, log_id: str) -> Path:
     return root / "raw" / f"{log_id}.log"
 
 
+def output_of(root: Path, log_id: str) -> Path:
+    """Where the engine's standard output is, when it goes through a file."""
+    return root / "raw" / f"{log_id}.out"
+
+
 class Journal:
     """The journal of a recording, read by offset, from its copy where it was hollowed out."""
 

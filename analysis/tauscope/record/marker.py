@@ -41,6 +41,7 @@ class Marker(msgspec.Struct, kw_only=True):
     tokens: int | None = None
     max_tokens: int | None = None
     rules: list[dict[str, object]] = []
+    keep_output: bool = False
     recorder_pid: int
     engine_pid: int | None = None
     started_unix_ms: int

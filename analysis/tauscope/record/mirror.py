@@ -15,6 +15,8 @@ from typing import Protocol
 from tauscope.record.engine import terminal_size
 
 BLOCK = 1 << 16
+# How often it is looked for more, in seconds.
+LOOK_S = 0.02
 MARKER = b'{"tauscope":'
 
 
@@ -114,10 +116,6 @@ class Mirror:
         """How far into the file it got."""
         return self._source.offset
 
-    def wake(self) -> None:
-        """There may be more to copy."""
-        self._more.set()
-
     def say(self, text: str) -> None:
         """A line of our own, between what the engine says."""
         self._said.append(text)
@@ -153,7 +151,7 @@ class Mirror:
             if ending:
                 self._put(self._source.rest())
                 break
-            self._more.wait()
+            self._more.wait(LOOK_S)
         if self._bar:
             self._put(self._bar.end())
         self._speak()

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
-from pyarrow import parquet
 
 from tauscope import schema, store
 
-# So many parts of one size become one of the next; a part with so many rows stays as it is.
+# So many parts of one size become one of the next; a part with so many rows stays as it is,
+# so that a merge never holds twice as many.
 FAN_IN = 32
-SEALED = 1_000_000
+SEALED = 200_000
 # Rows waiting for the next commit; more are written out before it.
-WAITING = 250_000
-ROW_GROUP = 128 * 1024
-
-
-def merge(root: Path, names: Sequence[str], target: str) -> None:
-    """Copy the rows of the Parquet files `names`, in order, into the new file `target`.
-
-    All are relative to `root` and have the same columns. Raises OSError.
-    """
-    path = root / target
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    types = parquet.read_schema(root / names[0])
-    waiting: list[pa.Table] = []
-    try:
-        with parquet.ParquetWriter(part, types, compression="zstd") as writer:
-            rows = 0
-            for name in names:
-                with parquet.ParquetFile(root / name) as source:
-                    for group in range(source.num_row_groups):
-                        waiting.append(source.read_row_group(group).cast(types))
-                        rows += waiting[-1].num_rows
-                        if rows >= ROW_GROUP:
-                            writer.write_table(pa.concat_tables(waiting), ROW_GROUP)
-                            waiting, rows = [], 0
-            if waiting:
-                writer.write_table(pa.concat_tables(waiting), ROW_GROUP)
-        with part.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+WAITING = 200_000
 
 
 @dataclass(slots=True)
@@ -64,23 +30,17 @@ class Parts:
 
     def __init__(self, writer: store.LogWriter) -> None:
         self._writer = writer
-        self._muted = False
         self._waiting: dict[str, list[pl.DataFrame]] = {"cycles": [], "refused": []}
         self._parts: dict[str, list[_Part]] = {"cycles": [], "refused": []}
 
     def add(self, table: schema.Table, frame: pl.DataFrame) -> None:
         """Take rows of `table`; they are written at the next `flush`, or when they are many."""
-        if frame.is_empty() or self._muted:
+        if frame.is_empty():
             return
         waiting = self._waiting[table.name]
         waiting.append(frame)
         if sum(part.height for part in waiting) >= WAITING:
             self._write(table)
-
-    def mute(self) -> None:
-        """From now on take rows and drop them: another stream's count."""
-        self._waiting = {"cycles": [], "refused": []}
-        self._muted = True
 
     def flush(self) -> None:
         """Write what waits."""
@@ -129,7 +89,9 @@ class Parts:
     def _merge(self, table: schema.Table, group: list[_Part]) -> None:
         names = [part.name for part in group]
         target = self._writer.name_of(table)
-        merge(self._writer.root, names, target)
+        root = self._writer.root
+        frames = [pl.read_parquet(root / name, glob=False) for name in names]
+        store.write_parquet(pl.concat(frames), root / target)
         self._writer.replace(table, names, target)
         parts = self._parts[table.name]
         at = parts.index(group[0])

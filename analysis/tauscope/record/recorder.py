@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sys
 import threading
@@ -27,8 +26,8 @@ from tauscope.record.engine import (
     is_server,
     terminal_size,
 )
-from tauscope.record.finish import complete
-from tauscope.record.journal import BLOCK, Journal
+from tauscope.record.finish import complete, reason
+from tauscope.record.journal import BLOCK, Journal, output_of
 from tauscope.record.live import Gauge
 from tauscope.record.marker import Marker
 from tauscope.record.mirror import Mirror, Whole, WithoutTrace
@@ -66,6 +65,8 @@ class Wish:
     # Show what the engine writes; with `status`, and a live line on a terminal.
     mirrored: bool = True
     status: bool = True
+    # Give way to the engine once it runs: for a process that does nothing but record.
+    modest: bool = False
 
 
 @dataclass(slots=True)
@@ -76,8 +77,10 @@ class Recorded:
     log_id: str | None
     totals: Totals
     notes: list[str] = field(default_factory=list)
+    # The kept output, when that was asked for.
     output: Path | None = None
-    output_hash: str | None = None
+    # Signals that came to us and were passed on: SIGINT among them is the user's Ctrl-C.
+    signals: list[int] = field(default_factory=list)
 
 
 def record(root: Path, wish: Wish) -> Recorded:
@@ -131,15 +134,18 @@ class _Recording:
             tokens=wish.tokens,
             max_tokens=wish.max_tokens,
             rules=msgspec.to_builtins(wish.rules.rule) if wish.rules else [],
+            keep_output=wish.keep_output,
             recorder_pid=os.getpid(),
             started_unix_ms=time.time_ns() // 1_000_000,
         )
         self.gauge = Gauge()
         self.notes: list[str] = []
+        self.passed_on: list[int] = []
         self.take: Take | None = None
         self.mirrors: list[Mirror] = []
         self.output: Path | None = None
-        self._failed_at: float | None = None
+        self._said = False
+        self._again_at = 0.0
         self._ended = threading.Event()
 
     def start(self) -> None:
@@ -151,7 +157,7 @@ class _Recording:
         output = -1
         try:
             if self._keeps_output():
-                self.output = self.root / "raw" / f"{self.marker.log_id}.out"
+                self.output = output_of(self.root, self.marker.log_id)
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
                 output = os.open(self.output, flags, 0o666)
             self.take = Take(self.root, self.marker, live=True)
@@ -171,6 +177,8 @@ class _Recording:
             os.close(descriptor)
             if output >= 0:
                 os.close(output)
+        if self.wish.modest:
+            os.nice(5)
         self.marker.engine_pid = self.engine.pid
         with contextlib.suppress(OSError):  # it only makes a later message better
             markers.save(self.root, self.marker)
@@ -189,17 +197,17 @@ class _Recording:
         the command line holds the prompt: then text is all that comes.
         """
         command = self.wish.command
-        if self.wish.keep_output or is_one_shot(command):
-            return True
-        return not is_server(command) and not (sys.stdout and sys.stdout.isatty())
+        if self.wish.keep_output or is_server(command):
+            return self.wish.keep_output
+        return is_one_shot(command) or not (sys.stdout and sys.stdout.isatty())
 
     def run(self) -> Recorded:
         """Follow until the engine ends, then finish."""
         syncing = threading.Thread(target=self._sync, daemon=True, name="sync")
         syncing.start()
-        if self.wish.mirrored:
-            self._mirror()
         try:
+            if self.wish.mirrored:
+                self._mirror()
             code = self._follow()
             self._ended.set()
             return self._finish(code)
@@ -212,6 +220,7 @@ class _Recording:
     def _mirror(self) -> None:
         status = self.wish.status and terminal_size() is not None
         shown = Journal(self.root, self.marker)
+        shown.size()  # opened now: at the end of a short run its name goes
         self.mirrors.append(Mirror(WithoutTrace(shown.read), 2, status=status))
         if self.output:
             descriptor = os.open(self.output, os.O_RDONLY | os.O_CLOEXEC)
@@ -227,6 +236,7 @@ class _Recording:
                 # What others go on writing after the engine's end is not waited for.
                 end = self.journal.size() + 1
             for number in self._signals():
+                self.passed_on.append(number)
                 self.engine.pass_on(number)
             now = time.monotonic()
             got = self._look(now)
@@ -261,21 +271,14 @@ class _Recording:
         pending, self.signals.pending = self.signals.pending, []
         return pending
 
-    def _wake(self) -> None:
-        for mirror in self.mirrors:
-            mirror.wake()
-
     def _look(self, now: float) -> int:
         """Take in what is new; without a take only learn that there is something."""
         if self.take is None:
-            if self._failed_at is not None and now - self._failed_at >= RETRY_S:
-                self._anew(now)
-            self._wake()
+            if now >= self._again_at:
+                self._anew()
             return 0
         try:
             got = self.take.look(now - self.began)
-            if got:
-                self._wake()
             if self.take.waiting_bytes >= PARSE_BYTES:
                 self.gauge.take(self.take.parse(), now)
         except Exception as error:  # whatever it is: the engine and its journal go first
@@ -301,16 +304,15 @@ class _Recording:
 
     def _fail(self, error: Exception, now: float) -> None:
         """The store can't be written: say so once, leave the engine and its journal alone."""
-        first = self._failed_at is None
-        self._failed_at = now
+        self._again_at = now + RETRY_S
         if self.take:
             self.take.close()
         self.take = None
-        if first:
-            what = getattr(error, "strerror", None) or str(error).splitlines()[0][:160]
+        if not self._said:
+            self._said = True
             self._say(
-                f"{self.root}: cycles can't be committed ({what}); the engine goes on and its "
-                f"journal is kept: free some room"
+                f"{self.root}: cycles can't be committed ({reason(error)}); the engine goes on "
+                "and its journal is kept: free some room"
             )
 
     def _say(self, text: str) -> None:
@@ -319,9 +321,9 @@ class _Recording:
         else:
             self.notes.append(text)
 
-    def _anew(self, now: float) -> None:
+    def _anew(self) -> None:
         """Start over with the journal's first byte, after a failure."""
-        self._failed_at = now
+        began = time.monotonic()
         try:
             self.take = Take(self.root, self.marker)
             self.take.replay()
@@ -330,6 +332,9 @@ class _Recording:
             if self.take:
                 self.take.close()
             self.take = None
+        # A long journal is read again less often.
+        now = time.monotonic()
+        self._again_at = now + max(RETRY_S, 10 * (now - began))
 
     def _roll(self) -> None:
         """Pack what is parsed. Its room is given back one roll later: a reader may be on it."""
@@ -354,22 +359,18 @@ class _Recording:
     def _finish(self, code: int) -> Recorded:
         """The engine has ended: commit the rest, pack the journal, drop the marker."""
         done = Recorded(code, self.marker.log_id, Totals(0, 0, []), self.notes)
-        if self.output:
-            done.output_hash = _hash(self.output)
-            if self.wish.keep_output:
-                done.output = self.output
-            else:
-                self.output.unlink(missing_ok=True)
+        done.signals = self.passed_on
+        done.output = self.output if self.wish.keep_output else None
         try:
             if self.take is None:
                 self.take = Take(self.root, self.marker)
                 self.take.replay()
-            totals = complete(self.take, "complete", done.output_hash, self.notes)
+            totals = complete(self.take, "complete", self.notes)
         except Exception as error:  # the journal is kept, whatever it is
-            what = getattr(error, "strerror", None) or str(error).splitlines()[0][:160]
             self.notes.append(
-                f"{self.root}: the end of log {self.marker.log_id} is not committed ({what}); its "
-                "journal is kept, and the next command on the store commits it"
+                f"{self.root}: the end of log {self.marker.log_id} is not committed "
+                f"({reason(error)}); its journal is kept, and the next command on the store "
+                "commits it"
             )
             return done
         if totals is None:
@@ -377,14 +378,3 @@ class _Recording:
         else:
             done.totals = totals
         return done
-
-
-def _hash(path: Path) -> str | None:
-    """Hash of a file; None when nothing is in it: no output says nothing of another's."""
-    if not path.stat().st_size:
-        return None
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while block := handle.read(1 << 20):
-            digest.update(block)
-    return f"sha256:{digest.hexdigest()}"

@@ -10,7 +10,7 @@ import polars as pl
 from tauscope.ingest.importer import read_rows
 from tauscope.record import journal as journals
 from tauscope.record import marker as markers
-from tauscope.record.finish import complete
+from tauscope.record.finish import complete, reason
 from tauscope.record.marker import Marker
 from tauscope.record.take import Take
 
@@ -55,20 +55,21 @@ def _mend(root: Path, path: Path) -> list[str]:
         # Nothing is left to commit, only to tidy up.
         markers.drop(root, marker.log_id)
         log.unlink(missing_ok=True)
+        if not marker.keep_output:
+            journals.output_of(root, marker.log_id).unlink(missing_ok=True)
         return []
     notes: list[str] = []
     try:
         take = Take(root, marker)
         try:
             take.replay()
-            totals = complete(take, "recovered", None, notes)
+            totals = complete(take, "recovered", notes)
         finally:
             take.close()
     except Exception as error:  # one broken recording must not close the store
-        what = getattr(error, "strerror", None) or str(error).splitlines()[0][:160]
         return [
-            f"{marker.log_id}: its recording was cut short and can't be committed ({what}); the "
-            f"journal is kept: {log}"
+            f"{marker.log_id}: its recording was cut short and can't be committed "
+            f"({reason(error)}); the journal is kept: {log}"
         ]
     if totals is None:
         return notes

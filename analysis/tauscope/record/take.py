@@ -14,7 +14,7 @@ import polars as pl
 
 from tauscope import labels as labelling
 from tauscope import schema, store
-from tauscope.ingest import LogParser
+from tauscope.ingest import LogParser, agree
 from tauscope.ingest.importer import Labels, Rows, apply_labels, says_something
 from tauscope.record import marker as markers
 from tauscope.record.dating import Dating, times_before
@@ -112,6 +112,9 @@ class Take:
         runs, requests = self.rows.tables()
         if runs.is_empty():
             return Totals(0, 0, [])
+        if state != "recording":
+            parts = [self.root / name for name in self._writer.parts(schema.CYCLES)]
+            runs = agree.with_checks(runs, self._parser.checks(), parts)
         self._writer.commit(self._described(runs, state), self._labelled(requests, output_hash))
         return Totals(self.rows.cycles, requests.height, runs["run_id"].to_list())
 
