@@ -172,7 +172,7 @@ def test_the_index_sorts_and_filters(reports: dict[str, Path], browser: Any) -> 
     assert names[:10:2] == ["agent", "code", "technical", "prose", "chat"]
     page.fill("#find-answers", "off chat")
     assert page.locator("#answers > li:visible").count() == 1
-    cells = "#runs-table tbody tr td:nth-child(7)"
+    cells = "#runs-table tbody tr td:nth-child(6)"
     page.locator("#runs-table th button.sort", has_text="cycles").click()
     ordered = [int(t.replace(",", "")) for t in page.locator(cells).all_text_contents()]
     assert ordered == sorted(ordered)

@@ -11,16 +11,14 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import palette, schema, words
+from tauscope import grouping, palette, schema, words
 from tauscope.drawing import GREY, ROW, Words, alt, any_simulated, finished, tooltips
 from tauscope.metrics import BY_NAME
-
-DIMS = ("arm", "simulated", "machine", "model", "experiment")
 
 
 def speedup(rows: pl.DataFrame) -> Any:
     """Speed-up with its interval, a row of speedup.table each; 1 is no change."""
-    known = _ordered(rows.filter(pl.col("speedup").is_not_null()))
+    known = grouping.ordered(rows.filter(pl.col("speedup").is_not_null()))
     if known.is_empty():
         return Words("No speed-up to draw: no workload ran with and without speculation.")
     drawn = _named(known).with_columns(
@@ -46,7 +44,7 @@ def metric(rows: pl.DataFrame, name: str) -> Any:
     if name != "ms_per_token":
         # An arm that doesn't speculate, or bets nothing by design, has no such figure to show.
         rows = rows.filter(~pl.col("arm").is_in([schema.OFF, schema.SHADOW]))
-    known = _ordered(rows.filter(pl.col(name).is_not_null()))
+    known = grouping.ordered(rows.filter(pl.col(name).is_not_null()))
     if known.is_empty():
         return Words(f"No {about.label} to draw: {_reason(rows, name)}.")
     write = words.percent if about.kind == "proportion" else words.number
@@ -71,8 +69,8 @@ def margins(rows: pl.DataFrame) -> Any:
     """Where the gate's margins lie, as shares of each workload's readings (margins.by_bin)."""
     if rows.is_empty():
         return Words("No margins to draw: no cycle here logged the gate's reading.")
-    drawn = _named(_ordered(rows)).with_columns(
-        shown=_written(rows := _ordered(rows), "share", words.percent),
+    drawn = _named(grouping.ordered(rows)).with_columns(
+        shown=_written(rows := grouping.ordered(rows), "share", words.percent),
         bin=pl.format("{} … {}", pl.col("margin_lo"), pl.col("margin_hi")),
         accuracy=pl.Series([_accuracy(row) for row in rows.iter_rows(named=True)]),
     )
@@ -113,7 +111,7 @@ def margins(rows: pl.DataFrame) -> Any:
 
 def turns(rows: pl.DataFrame) -> Any:
     """Seconds that speculation saves of a whole request (turns.table), a workload each."""
-    known = _ordered(rows.filter(pl.col("saved_s").is_not_null()))
+    known = grouping.ordered(rows.filter(pl.col("saved_s").is_not_null()))
     if known.is_empty():
         return Words("No seconds per request to draw: no prompt ran in both arms with its times.")
     write = _seconds
@@ -137,7 +135,7 @@ def turns(rows: pl.DataFrame) -> Any:
 
 def outcomes(rows: pl.DataFrame) -> Any:
     """What the cycles came to, as shares of each group's cycles (ledger.outcomes)."""
-    rows = _ordered(rows.filter(pl.col("cycles") > 0))
+    rows = grouping.ordered(rows.filter(pl.col("cycles") > 0))
     if rows.is_empty():
         return Words("No outcomes to draw: no cycle was logged.")
     drawn = _named(rows).with_columns(
@@ -159,7 +157,7 @@ def outcomes(rows: pl.DataFrame) -> Any:
 
 def stages(rows: pl.DataFrame) -> Any:
     """Where the milliseconds of a token went (ledger.stages), stacked to ms per token."""
-    rows = _ordered(rows.filter(pl.col("ms_per_token") > 0))
+    rows = grouping.ordered(rows.filter(pl.col("ms_per_token") > 0))
     if rows.is_empty():
         return Words("No times to draw: no cycle here logged how long it took.")
     drawn = _named(rows).with_columns(
@@ -272,24 +270,9 @@ def _slim(drawn: pl.DataFrame, *fields: str) -> pl.DataFrame:
     return drawn.select(list(dict.fromkeys(fields)))
 
 
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in the order in which workloads are always shown, otherwise as they were."""
-    if rows.is_empty():
-        return rows
-    rank = {label: place for place, label in enumerate(palette.in_order(rows["workload"]))}
-    return rows.sort(
-        pl.col("workload").replace_strict(rank, return_dtype=pl.Int64), maintain_order=True
-    )
-
-
 def _named(rows: pl.DataFrame) -> pl.DataFrame:
-    """`rows` with `row`, a short name of the group, the same for rows of one group."""
-    keys = ["workload", *(name for name in DIMS if name in rows.columns)]
-    groups = rows.select(keys).unique(maintain_order=True)
-    names = words.row_names(groups.to_dicts(), DIMS)
-    return rows.join(
-        groups.with_columns(row=pl.Series(names)), on=keys, nulls_equal=True, maintain_order="left"
-    ).with_columns(shown_as=pl.Series([words.label(w) for w in rows["workload"]]))
+    shown = pl.Series([words.label(label) for label in rows["workload"]], dtype=pl.String)
+    return grouping.named(rows).with_columns(shown_as=shown)
 
 
 def _colour(drawn: pl.DataFrame, legend: bool = True) -> Any:

@@ -68,6 +68,7 @@ def _theme() -> Any:
                     "labelLimit": 190, "gridOpacity": 0.35, "domainOpacity": 0.5,
                     "gridColor": GREY, "domainColor": GREY, "tickColor": GREY,
                 },
+                "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 8},
                 "axisY": {"grid": False, "ticks": False, "domain": False, "labelPadding": 8},
                 "legend": {"orient": "bottom", "title": None, "labelFontSize": 12,
                            "labelLimit": 190, "columns": 4, "symbolStrokeWidth": 0},

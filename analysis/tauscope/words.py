@@ -45,8 +45,6 @@ def label(text: str | None, longest: int = LONGEST) -> str:
 
 def _visible(char: str) -> str:
     kind = unicodedata.category(char)
-    if char < " ":
-        return chr(0x2400 + ord(char))  # the control pictures: ESC is shown as ␛
     if kind in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
         return f"<U+{ord(char):04X}>"
     return char

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from tauscope import catalog, evidence, ledger, palette, speedup, tabling, words
 from tauscope.batch import render
+from tauscope.economics import bottleneck
+from tauscope.economics import costs as economics
 
 SHOWN_RUNS = 2000
 
@@ -20,11 +22,13 @@ def collect(data: catalog.Catalog) -> dict[str, Any]:
     verdicts = sorted(
         tabling.records(rows), key=lambda row: (row["simulated"], rank[row["workload"]])
     )
+    costs = economics.each(data)
     return {
         "answer": words.speedup_answer(rows.to_dicts(), flips.to_dicts()),
         "verdicts": [{**row, "sql": evidence.arms(row)} for row in verdicts],
         "flips": tabling.records(flips),
         "pooled": tabling.records(speedup.pooled(data)) if flips.height else [],
+        "bottlenecks": tabling.records(bottleneck.table(data, costs)),
         "runs": tabling.records(ledger.runs(data)),
         "damaged": [damage.text for damage in data.damaged],
     }
@@ -66,9 +70,11 @@ def html(
 def _answers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = list(found["verdicts"])
     names = words.row_names(rows, ("simulated", "machine", "model", "experiment"))
+    held = {_key(row): row for row in found["bottlenecks"]}
     out = [
         {**_answer(row), "name": name,
          "arm": f"{words.label(row['arm'])} against {row['baseline']}",
+         "cause": _cause(held.get(_key(row))),
          "full": words.label(row["workload"], 400), "colour": palette.workload(row["workload"]),
          "pooled": False}
         for row, name in zip(rows, names, strict=True)
@@ -82,10 +88,22 @@ def _answers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
                f"{words.quoted(pair['loses'])} loses")  # fmt: skip
         out.append(
             {**_answer({**row, "verdict": None, "reasons": []}), "name": "all pooled",
-             "arm": words.label(row["arm"]), "full": "", "colour": "", "why": why, "pooled": True}
+             "arm": words.label(row["arm"]), "full": "", "colour": "", "why": why, "cause": "",
+             "pooled": True}
         )  # fmt: skip
     _place(out)
     return out
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in evidence.KEYS)
+
+
+def _cause(row: Mapping[str, Any] | None) -> str:
+    """What holds speculation back, where something does and it is known."""
+    if row is None or row["bottleneck"] in (None, "none"):
+        return ""
+    return f"held back by the {row['bottleneck']}: {row['because']}"
 
 
 def _answer(row: Mapping[str, Any]) -> dict[str, Any]:

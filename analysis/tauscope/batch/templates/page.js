@@ -16,7 +16,7 @@ function fitted(spec) {
   if (narrow()) {
     copy.config.axis = { ...copy.config.axis, labelLimit: 96 };
     copy.config.legend = { ...copy.config.legend, columns: 2, labelLimit: 120 };
-    copy.config.title = { ...copy.config.title, fontSize: 13, limit: 320 };
+    copy.config.title = { ...copy.config.title, fontSize: 13, frame: "bounds", limit: 340 };
   }
   return copy;
 }
