@@ -13,7 +13,7 @@ from tauscope import schema, store
 from tauscope.simulate import simulate, write
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = ("workloads", "ledger", "rosetta")
+NOTEBOOKS = ("workloads", "ledger", "rosetta", "timing", "compare", "routing")
 SCENARIOS = ("sample", "empty", "one_workload", "one_arm", "old", "hostile")
 SMALL = {"prompts": 5, "tokens": 60}
 HOSTILE = (

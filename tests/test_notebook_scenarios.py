@@ -74,7 +74,8 @@ def test_a_parameter_picks_its_rows(stores: dict[str, Path]) -> None:
 
 def test_real_logs_are_told(corpus: Path, command: Command, tmp_path: Path) -> None:
     root = real_store(corpus, command, tmp_path / "real")
-    workloads, ledger, rosetta = (texts(executed(name, traces=[str(root)])) for name in NOTEBOOKS)
+    said = (texts(executed(name, traces=[str(root)])) for name in NOTEBOOKS[:3])
+    workloads, ledger, rosetta = said
     # The off arms of these logs have a drafter loaded: a speed-up, but no verdict.
     assert "ndecided" in workloads[0]
     assert "the off arm drafts" in workloads[0]

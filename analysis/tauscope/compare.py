@@ -6,13 +6,13 @@ when workload, model and machine do; arms when each side has one, else by their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import polars as pl
 
-from tauscope import arms, metrics, schema, stats
+from tauscope import arms, catalog, metrics, schema, stats
 from tauscope.economics import costs, sums, waterfall
 from tauscope.errors import Problem
 from tauscope.select import Selection
@@ -45,6 +45,8 @@ PART = {**KEY, "part": pl.String, "about": pl.String, "a": pl.Float64, "b": pl.F
 OUTPUT = {**KEY, "prompts": pl.Int64, "tokens_a": pl.Int64, "tokens_b": pl.Int64,
           "lengths_differ": pl.Int64, "equal": pl.Int64, "unequal": pl.Int64, "unknown": pl.Int64,
           "differing": pl.List(pl.String)}  # fmt: skip
+KINDS = {"speedups": SPEED, "metrics": METRIC, "outcomes": MIX, "costs": COST, "parts": PART,
+         "outputs": OUTPUT}  # fmt: skip
 COSTS = (("step_ms", "plain step"), ("draft_ms", "drafting of a cycle"),
          ("verify_ms", "one verification"), ("bet_ms", "what a bet pays"),
          ("base_ms", "base decode"))  # fmt: skip
@@ -92,9 +94,7 @@ def compare(a: Selection, b: Selection) -> Comparison:
     can't be matched.
     """
     sides = _side(a), _side(b)
-    kinds = {"speedups": SPEED, "metrics": METRIC, "outcomes": MIX, "costs": COST, "parts": PART,
-             "outputs": OUTPUT}  # fmt: skip
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in kinds}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in KINDS}
     cells, only = _cells(*sides)
     for cell, arm_a, arm_b in _pairs(*sides, cells):
         key = {**cell, "arm_a": arm_a, "arm_b": arm_b}
@@ -106,8 +106,33 @@ def compare(a: Selection, b: Selection) -> Comparison:
         models = _models(sides, key, rows, speed["paired"])
         found["costs"] += [{**key, **row} for row in _costs(models)]
         found["parts"] += [{**key, **row} for row in _parts(models)]
+    return _made(found, only)
+
+
+def among(data: catalog.Catalog, before: str, after: str, where: Mapping[str, Any]) -> Comparison:
+    """Two arms of the same stores, for a notebook.
+
+    An empty `after` is the treated arm with the most cycles. What can't be compared gives
+    empty frames, and the reason in `only_a`.
+    """
+    try:
+        named = before, after or _busiest(data, where)
+        return compare(*(Selection(f"arm {arm}", data, {**where, "arm": [arm]}) for arm in named))
+    except Problem as problem:
+        return _made({name: [] for name in KINDS}, [[str(problem)], []])
+
+
+def _busiest(data: catalog.Catalog, where: Mapping[str, Any]) -> str:
+    rows = metrics.clusters(data, ("arm",), where).filter(~pl.col("arm").is_in(arms.UNTREATED))
+    if rows.is_empty():
+        raise Problem("no arm with speculation is here to hold against another")
+    counts = rows.group_by("arm", maintain_order=True).agg(pl.col("cycles").sum())
+    return counts.sort("cycles", descending=True, maintain_order=True).item(0, "arm")
+
+
+def _made(found: dict[str, list[dict[str, Any]]], only: list[list[str]]) -> Comparison:
     frames = {
-        name: pl.DataFrame(rows, schema=kinds[name], orient="row") for name, rows in found.items()
+        name: pl.DataFrame(rows, schema=KINDS[name], orient="row") for name, rows in found.items()
     }
     return Comparison(**frames, only_a=only[0], only_b=only[1])
 
@@ -330,12 +355,25 @@ def _costs(models: list[costs.Costs | None]) -> Iterator[dict[str, Any]]:
 def _parts(models: list[costs.Costs | None]) -> Iterator[dict[str, Any]]:
     """Each part of the waterfall; what all moved adds up to how much faster a token is."""
     why = [waterfall.missing(m) if m else "several experiments on one side" for m in models]
+    if why[0] and not why[1] and models[0] and models[0].key["arm"] == schema.OFF:
+        # A baseline that drafts has no step of its own: held against the candidate's, all that
+        # it takes beyond one is unattributed.
+        yield from _moved(models[1].step.ms, models[0], models[1])
+        return
     if any(why):
         yield {"part": "unattributed", "about": "no waterfall", "why": why[0] or why[1]}
         return
-    tokens = [m.sum("total_tokens") for m in models]
-    found = [waterfall.parts(m) for m in models]
-    steps = [m.step.ms for m in models]
+    yield from _moved(models[0].step.ms, *models)
+
+
+def _moved(step_a: float, a: costs.Costs, b: costs.Costs) -> Iterator[dict[str, Any]]:
+    steps, tokens = (step_a, b.step.ms), [m.sum("total_tokens") for m in (a, b)]
+    if a.step.ms is None:
+        rest = step_a * tokens[0] - a.sum("total_ms")
+        first = {part: 0.0 for part in waterfall.PARTS} | {"unattributed": rest}, {"unattributed"}
+    else:
+        first = waterfall.parts(a)
+    found = first, waterfall.parts(b)
     yield {"part": "step", "about": "plain step", "a": steps[0], "b": steps[1],
            "moved": steps[0] - steps[1], "derived": False}  # fmt: skip
     for part, about in waterfall.PARTS.items():

@@ -45,6 +45,17 @@ STAGES = {
     "plain step": "#009E73",
     "in no stage": "#A8A8A8",
 }
+# Parts of the waterfall (economics/waterfall.py), and the plain step where it moved.
+PARTS = {
+    "accepted": "#009E73",
+    "drafting": "#56B4E9",
+    "bets_won": "#D55E00",
+    "bets_lost": "#CC79A7",
+    "folds": "#E69F00",
+    "base": "#0072B2",
+    "step": "#7B68C8",
+    "unattributed": "#A8A8A8",
+}
 VERDICTS = {"on": "#009E73", "off": "#D55E00", "undecided": "#8C8C8C"}
 
 

@@ -32,11 +32,9 @@ class Selection:
 
 def opened(text: str) -> Selection:
     """The rows that the selector `text` names. Raises Problem when it names none that exist."""
-    store, conditions = split(text)
+    store, where = split(text)
     data = catalog.connect([store] if store else None)
-    for column in conditions:
-        catalog.dimension(column)
-    return Selection(text, data, conditions)
+    return Selection(text, data, where)
 
 
 def split(text: str) -> tuple[str, dict[str, list[str]]]:
@@ -50,8 +48,15 @@ def split(text: str) -> tuple[str, dict[str, list[str]]]:
             raise Problem(f"{text or 'empty selector'}: write STORE:COLUMN=VALUE, or "
                           ":COLUMN=VALUE for the usual store, as in :arm=mtp1", code=2)  # fmt: skip
         return text, {}
+    return match[1], conditions(match[2])
+
+
+def conditions(text: str) -> dict[str, list[str]]:
+    """{column: values} of COLUMN=VALUE,…. Raises Problem for another form or column."""
     where: dict[str, list[str]] = {}
-    for pair in match[2].split(","):
-        column, _, value = pair.partition("=")
-        where.setdefault(column, []).append(value)
-    return match[1], where
+    for pair in text.split(","):
+        column, sign, value = pair.partition("=")
+        if not sign:
+            raise Problem(f"{pair or 'nothing'}: write COLUMN=VALUE, as in arm=mtp1", code=2)
+        where.setdefault(catalog.dimension(column.strip()), []).append(value)
+    return where

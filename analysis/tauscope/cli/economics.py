@@ -203,7 +203,7 @@ def _route_tables(rows: pl.DataFrame, wrong: pl.DataFrame, blend: Blend | None) 
     if blend:
         told = [f"{output.short(name)} {share:.0%}" for name, share in blend.mix.items()]
         shown.append(output.table(
-            f"the mix {', '.join(told)}, by tokens, against all off",
+            f"the mix {', '.join(told)}, by tokens, against all off ({blend.basis})",
             ["traffic", ">speed-up"],
             [[name, output.gain(i.value, i.lo, i.hi)]
              for name, i in (("all on", blend.all_on), ("routed", blend.routed))],

@@ -217,6 +217,19 @@ def over_time(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> 
     return _asked(data, "cost_course", where)
 
 
+def course_by_arm(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """`over_time` with the runs of an arm taken together: what a chart can hold.
+
+    Columns: arm, simulated, outcome, slice (1 to 20), cycles, cycle_ms (mean over cycles), runs.
+    """
+    rows = over_time(data, where)
+    return rows.group_by("arm", "simulated", "outcome", "slice", maintain_order=True).agg(
+        pl.col("cycles").sum(),
+        ((pl.col("cycle_ms") * pl.col("cycles")).sum() / pl.col("cycles").sum()).alias("cycle_ms"),
+        pl.col("run_id").n_unique().cast(pl.Int64).alias("runs"),
+    ).sort("arm", "simulated", "outcome", "slice")  # fmt: skip
+
+
 def course(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """Warm-up, drift and throttling of each run: run_id, arm, warmup_cycles, drift, outcome, flag.
 

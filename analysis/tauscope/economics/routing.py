@@ -89,10 +89,13 @@ def _options(data: catalog.Catalog, where: Mapping[str, Any]) -> list[dict[str, 
 
 
 def _most_decided(rows: list[dict[str, Any]]) -> str:
-    counts: dict[str, int] = {}
+    """The arm with most verdicts; then with most known gains, then first by name."""
+    counts: dict[str, list[int]] = {}
     for row in rows:
-        counts[row["arm"]] = counts.get(row["arm"], 0) + (row["verdict"] in (ON, OFF))
-    return min(counts, key=lambda name: (-counts[name], name))
+        count = counts.setdefault(row["arm"], [0, 0])
+        count[0] -= row["verdict"] in (ON, OFF)
+        count[1] -= row["verdict"] is not None
+    return min(counts, key=lambda name: (*counts[name], name))
 
 
 def _bounds(row: dict[str, Any]) -> tuple[float | None, float | None]:
@@ -137,6 +140,8 @@ class Blend:
     """What a mix of traffic comes to; weights are shares of tokens."""
 
     mix: dict[str, float]
+    basis: str
+    """`measured`, `modelled`, or both named where the mix rests on both."""
     all_on: stats.Interval
     routed: stats.Interval
     losing_share: float
@@ -148,7 +153,7 @@ class Blend:
         """What --json prints."""
         sides = {"all_on": self.all_on, "routed": self.routed}
         return {
-            "mix": self.mix,
+            "mix": self.mix, "basis": self.basis,
             **{name: {"speedup": i.value, "speedup_lo": i.lo, "speedup_hi": i.hi}
                for name, i in sides.items()},
             "losing_share": self.losing_share, "break_even_losing_share": self.break_even_share,
@@ -185,8 +190,29 @@ def blend(rows: pl.DataFrame, mix: Mapping[str, float]) -> Blend:
         share_even = gain / (gain + loss)
     else:
         why = "no workload of the mix loses" if not losing else "no workload of the mix gains"
-    return Blend(dict(mix), _pooled(parts, "ms_per_token"),
+    basis = words.listed(sorted({row["basis"] for row, _ in parts}))
+    return Blend(dict(mix), basis, _pooled(parts, "ms_per_token"),
                  _pooled(parts, "routed_ms_per_token"), share, share_even, why)  # fmt: skip
+
+
+def example(rows: pl.DataFrame, text: str = "") -> Blend | None:
+    """`blend` for a page: the mix that `text` states, else equal shares of what has speeds.
+
+    Of several groups the first with such workloads, real ones first; None without any.
+    """
+    known = rows.drop_nulls(["base_ms_per_token", "ms_per_token"]).sort(
+        "simulated", maintain_order=True
+    )
+    if not text and known["speedup"].count():
+        known = known.drop_nulls("speedup")  # what is only modelled stays out of it
+    if known.is_empty():
+        return None
+    first = known.select(GROUP).row(0, named=True)
+    group = known.filter(
+        pl.all_horizontal(pl.col(name).eq_missing(pl.lit(first[name])) for name in GROUP)
+    )
+    names = group["workload"].unique(maintain_order=True).to_list()
+    return blend(group, shares(text) if text else dict.fromkeys(names, 1 / len(names)))
 
 
 def _pooled(parts: list[tuple[dict[str, Any], float]], column: str) -> stats.Interval:
