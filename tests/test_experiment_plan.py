@@ -102,6 +102,12 @@ def test_prompts_may_come_from_another_file(tmp_path: Path) -> None:
     assert load_plan(path).id == plan.id, "where the prompts stand doesn't change the experiment"
 
 
+def test_a_plan_may_take_only_the_first_prompts_of_each_workload(tmp_path: Path) -> None:
+    path = write_plan(tmp_path / "p.toml", 3, ARMS, ("code", "chat"), prompts_each=2)
+    said = [prompt.id for prompt in load_plan(path).prompt]
+    assert said == ["code-0", "code-1", "chat-0", "chat-1"]
+
+
 def test_what_can_change_the_outcome_changes_the_name(tmp_path: Path) -> None:
     def name(**keys: object) -> str:
         return load_plan(write_plan(tmp_path / "p.toml", 1, ARMS, ("code",), **keys)).id

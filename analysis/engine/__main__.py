@@ -70,7 +70,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--margin", type=float, default=3.0, help="the gate's bar, in nats")
     parser.add_argument("--tokens-file", metavar="FILE", help="write the token ids there")
     parser.add_argument("--model", metavar="GGUF", help="another model than the bundled one")
-    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count() or 1))
+    # One thread: several wait for one another, and a busy neighbour then stops them all.
+    parser.add_argument("--threads", type=int, default=1, help="threads; the result is the same")
     return parser.parse_args()
 
 

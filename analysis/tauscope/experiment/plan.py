@@ -56,6 +56,7 @@ class Plan(Strict):
     directory: Argument = "."  # the engine runs there; relative to the plan's file
     prompts_from: Argument | None = None  # another TOML file with [[prompt]] tables
     prompt: list[Prompt] = []
+    prompts_each: Annotated[int, Meta(ge=1)] | None = None  # only so many of each workload
     max_tokens: Annotated[int, Meta(ge=1, le=1_000_000)] = 256
     repeats: Annotated[int, Meta(ge=1, le=100)] = 1
     warmup: Times = 1  # runs of each arm at the start that nobody counts
@@ -67,7 +68,7 @@ class Plan(Strict):
     def digest(self) -> str:
         """Hash of all that can change what comes out; time limits and pauses are left out."""
         said = msgspec.to_builtins(self)
-        for name in ("budget_min", "timeout_s", "prompts_from", "directory"):
+        for name in ("budget_min", "timeout_s", "prompts_from", "prompts_each", "directory"):
             del said[name]
         return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
@@ -91,10 +92,22 @@ def load_plan(path: Path) -> Plan:
         more = _decoded(other, _read(other), _Prompts).prompt
         plan = msgspec.structs.replace(plan, prompt=[*plan.prompt, *more])
     _check(path, plan)
+    plan = msgspec.structs.replace(plan, prompt=_first(plan.prompt, plan.prompts_each))
     folder = (path.parent / plan.directory).absolute()
     if not folder.is_dir():
         raise Problem(f"{path}: directory: {folder} is no folder; name the engine's")
     return msgspec.structs.replace(plan, directory=str(folder))
+
+
+def _first(prompts: list[Prompt], most: int | None) -> list[Prompt]:
+    """The first `most` prompts of each workload; all of them for None."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for prompt in prompts:
+        seen[prompt.workload] += 1
+        if most is None or seen[prompt.workload] <= most:
+            kept.append(prompt)
+    return kept
 
 
 class _Prompts(Strict):

@@ -77,9 +77,7 @@ def run(plan: Plan, root: Path, watcher: Watcher | None = None) -> Result:
     try:
         if not marker.hold(lock):
             raise Problem(f"{plan.id}: is running already in {root}; wait for it to end")
-        (desk.folder / "plan.json").write_bytes(
-            msgspec.json.format(msgspec.json.encode(plan, order="deterministic"), indent=2)
-        )
+        _keep_plan(plan, desk)
         with Signals() as signals:
             return _Course(plan, desk, watcher, signals).run()
     finally:
@@ -199,6 +197,13 @@ class _Course:
                 )
             return False
         return True
+
+
+def _keep_plan(plan: Plan, desk: Desk) -> None:
+    """The plan as it is run, prompts and all; where this machine has the engine says nothing."""
+    said = {k: v for k, v in msgspec.to_builtins(plan).items() if k != "directory"}
+    text = msgspec.json.format(msgspec.json.encode(said), indent=2)
+    (desk.folder / "plan.json").write_bytes(text + b"\n")
 
 
 def _check_program(plan: Plan) -> None:
