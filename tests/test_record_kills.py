@@ -191,3 +191,32 @@ def test_two_commands_recover_one_recording_once(store: Path, tmp_path: Path) ->
     answers = [process.communicate(timeout=120) for process in both]
     assert [b'"n": 1798' in out for out, _ in answers] == [True, True]
     assert sum(b"recovered 1798 cycles" in err for _, err in answers) == 1
+
+
+def test_a_child_that_outlives_the_engine_is_not_waited_for(store: Path, tmp_path: Path) -> None:
+    gate, log = tmp_path / "gate", tmp_path / "stand in.log"
+    log.write_bytes(log_of(500))
+    script = '"$0" --log "$1" --gate 302 "$2" & exit 6'
+    # The child's standard error is the journal; ours is a pipe that ends with the recorder.
+    process = recorder(store, "sh", "-c", script, engine(), log, gate, stderr=subprocess.PIPE)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 6
+    assert b"is still written to" in err
+    assert journal(store) is not None
+    gate.touch()
+    wait_for(lambda: stored(store) == cycle_lines(log.read_bytes()))
+    assert marker.pending(store) == []
+
+
+def test_a_store_that_cannot_be_written_is_read_as_it_was(store: Path, tmp_path: Path) -> None:
+    log = tmp_path / "stand in.log"
+    log.write_bytes(log_of(50))
+    process = recorder(store, engine(), "--log", log)
+    assert process.wait(120) == 0
+    marker.path_of(store, "0123456789ab").write_bytes(b"{}")
+    # Even root can't open a folder for writing: as unwritable as a store gets in a test.
+    (store / marker.ROOM / ".mend").unlink(missing_ok=True)
+    (store / marker.ROOM / ".mend").mkdir()
+    (said,) = catalog.Catalog([store]).recovered
+    assert "can't be written" in said
+    assert len(stored(store)) == 50

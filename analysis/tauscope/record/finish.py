@@ -1,8 +1,8 @@
 """The end of a recording: the last commit, the packed journal, the marker's end.
 
-Every step may be the last one before a kill, and can be done again: the rows are committed
-before the journal goes, and the marker goes before the journal, so that what is left is
-either a recording to recover or a file that nothing names.
+Every step may be the last one before a kill, and can be done again: the journal is packed
+before the rows are committed, and goes after them; the marker goes last, so that a file
+which is left is always one that a marker tells of.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from tauscope import store
 from tauscope.record import journal
 from tauscope.record import marker as markers
+from tauscope.record.marker import Marker
 from tauscope.record.take import Take, Totals
 
 
@@ -61,14 +62,19 @@ def complete(take: Take, state: str, notes: list[str]) -> Totals | None:
             f"{log_id}: no speculation, speed or request line was logged; no run is kept, its "
             f"log is: {take.journal.copy}"
         )
-    markers.drop(root, log_id)
-    if not take.marker.keep_output:
-        output.unlink(missing_ok=True)
     take.close()
-    take.journal.path.unlink(missing_ok=True)
+    tidy(root, take.marker)
     with contextlib.suppress(Exception):
         store.collect_orphans(root)
     return totals
+
+
+def tidy(root: Path, marker: Marker) -> None:
+    """Drop the journal of a recording that is committed, and the marker after it."""
+    journal.path_of(root, marker.log_id).unlink(missing_ok=True)
+    if not marker.keep_output:
+        journal.output_of(root, marker.log_id).unlink(missing_ok=True)
+    markers.drop(root, marker.log_id)
 
 
 def _hash(output: Path) -> str | None:

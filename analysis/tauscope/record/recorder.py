@@ -26,7 +26,7 @@ from tauscope.record.engine import (
     is_server,
     terminal_size,
 )
-from tauscope.record.finish import complete, reason
+from tauscope.record.finish import complete, reason, tidy
 from tauscope.record.journal import BLOCK, Journal, output_of
 from tauscope.record.live import Gauge
 from tauscope.record.marker import Marker
@@ -185,10 +185,8 @@ class _Recording:
 
     def forget(self) -> None:
         """Take back what `start` made, when no engine came of it."""
-        self.journal.path.unlink(missing_ok=True)
-        if self.output:
-            self.output.unlink(missing_ok=True)
-        markers.drop(self.root, self.marker.log_id)
+        output_of(self.root, self.marker.log_id).unlink(missing_ok=True)
+        tidy(self.root, self.marker)
 
     def _keeps_output(self) -> bool:
         """Does standard output go through a file, to be hashed?

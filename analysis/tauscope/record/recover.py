@@ -10,7 +10,7 @@ import polars as pl
 from tauscope.ingest.importer import read_rows
 from tauscope.record import journal as journals
 from tauscope.record import marker as markers
-from tauscope.record.finish import complete, reason
+from tauscope.record.finish import complete, reason, tidy
 from tauscope.record.marker import Marker
 from tauscope.record.take import Take
 
@@ -53,10 +53,7 @@ def _mend(root: Path, path: Path) -> list[str]:
             return [_alive(marker, "nothing new since the last command")]
     elif not size or _is_over(root, marker, size):
         # Nothing is left to commit, only to tidy up.
-        markers.drop(root, marker.log_id)
-        log.unlink(missing_ok=True)
-        if not marker.keep_output:
-            journals.output_of(root, marker.log_id).unlink(missing_ok=True)
+        tidy(root, marker)
         return []
     notes: list[str] = []
     try:
