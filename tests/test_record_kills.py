@@ -66,7 +66,7 @@ def killed_once(seed: int, log: Path, store: Path) -> None:
     who = ("recorder", "engine", "both")[seed % 3]
     # Small rolls and much merging: a kill finds the recorder in the middle of each.
     process = recorder(
-        store, engine(), "--log", log, "--rate", rng.choice([2500, 8000, 0]),
+        store, engine(), "--log", log, "--rate", rng.choice([6000, 20_000, 0]),
         commit_s=rng.choice([0.005, 0.05, 0.3]), roll_bytes=rng.choice([4096, 65536]),
         fan_in=rng.choice([2, 4]),
     )  # fmt: skip

@@ -225,6 +225,22 @@ def test_on_a_terminal(store: Path, log: Path, tmp_path: Path) -> None:
     assert re.fullmatch(rb"\n*tauscope: recorded [^\n]*\n", plain.lstrip(b"\n")[len(stderr) :])
 
 
+@pytest.mark.parametrize("what", ["log", "store"])
+def test_watching_is_full_screen_and_leaves_the_terminal_as_it_was(
+    what: str, store: Path, log: Path
+) -> None:
+    record(store, "--log", log, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL).wait(120)
+    terminal = Terminal("watch", {"log": log, "store": store}[what])
+    wait_for(lambda: b"Ctrl-C ends" in terminal.read())
+    assert b"\x1b[?1049h" in terminal.seen
+    if what == "log":
+        assert "1.700" in terminal.seen.decode()
+    terminal.key(b"\x03")
+    assert wait_for(terminal.ended) == 1000
+    os.close(terminal.master)
+    assert b"\x1b[?1049l" in terminal.seen
+
+
 def test_a_prompt_on_a_terminal_is_hashed(store: Path, log: Path) -> None:
     terminal = Terminal("record", "--traces", store, "--", engine(), "--log", log, "-p", "?",
                         "--output", "text", "--exit", "4")  # fmt: skip

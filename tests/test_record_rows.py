@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logs import TEN, TEN_DARK, served
+from logs import ALL, MISS, SPEED, START, TEN, TEN_DARK, served
 from polars.testing import assert_frame_equal
 from standin import engine, imported, rows
 
@@ -39,6 +39,32 @@ def test_a_real_log(name: str, corpus: Path, store: Path, tmp_path: Path) -> Non
     done = recorded(store, "--log", corpus / name, arm="mtp2", workload="chat")
     assert done.code == 0
     same(store, corpus / name, tmp_path / "other", labels=Labels("chat", "mtp2"))
+
+
+GLM = "ds4: glm mtp cycle: verify2 50.1 ms, head+draft 3.2 ms, {} (draft 1 'a' vs true 2 'b')\n"
+HEAD = "0102 03:04:05 ds4-server: chat ctx=0..{0}:{0} "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        START + GLM.format("ACCEPT") * 3 + GLM.format("reject") + SPEED,
+        # Two requests at once: whose the cycles are can't be told.
+        HEAD.format(10) + "prompt start\n" + HEAD.format(20) + "prompt start\n" + ALL + MISS
+        + HEAD.format(10) + "gen=9 finish=stop 3.000s\n"
+        + HEAD.format(20) + "gen=8 finish=stop 3.000s\n",
+        # A second start-up line in one log begins a second run.
+        TEN + TEN,
+    ],
+    ids=["glm", "overlap", "two runs"],
+)  # fmt: skip
+def test_a_made_up_log(text: str, store: Path, tmp_path: Path) -> None:
+    log = tmp_path / "made up.log"
+    log.write_text(text)
+    recorded(store, "--log", log)
+    same(store, log, tmp_path / "other")
+    if "finish=stop" in text:
+        assert rows(store)["cycles"]["request_id"].to_list() == [None, None]
 
 
 @pytest.mark.parametrize("pace", [0, 400])

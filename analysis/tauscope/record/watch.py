@@ -110,12 +110,20 @@ _RECENT = """
 
 
 def _store_frames(traces: Sequence[str] | None) -> Iterator[RenderableType]:
+    ended: pl.DataFrame | None = None
+    verdicts: RenderableType = Text("")
     while True:
         data = catalog.connect(traces)
+        # Verdicts take a while in a large store: anew when a run has ended, or was relabelled.
+        over = data.runs.filter(pl.col("state") != "recording").select(
+            "run_id", "workload", "arm", "prompt_id", "request_files"
+        )
+        if ended is None or not over.equals(ended):
+            ended, verdicts = over, _verdicts(speedup.table(data))
         parts: list[Any] = [
             _recording("recording now, last minute", data, WINDOW_S),
             _recording("recording now, whole run", data, None),
-            _verdicts(speedup.table(data)),
+            verdicts,
             *(Text(output.short(line, 200)) for line in data.recovered),
             *(Text(output.short(damage.text, 200)) for damage in data.damaged),
             Text("Ctrl-C ends"),
