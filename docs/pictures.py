@@ -34,10 +34,12 @@ def main() -> int:
             executable_path=found,
             args=["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"],
         )
-        page = browser.new_page(viewport=SIZE, device_scale_factor=2)
+        page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
         page.goto(made.index.as_uri())
-        # The first screen: the answer and its verdicts.
-        page.screenshot(path=target)
+        # The answer and its verdicts, down to the last of them.
+        box = page.locator("#answers").bounding_box()
+        clip = {"x": 0, "y": 0, "width": SIZE["width"], "height": box["y"] + box["height"] + 16}
+        page.screenshot(path=target, full_page=True, clip=clip)
         browser.close()
     print(target)
     return 0

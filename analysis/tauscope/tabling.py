@@ -16,6 +16,7 @@ import polars as pl
 from tauscope.drawing_types import TABLE
 
 MIME = TABLE
+HINT = 300  # characters; the whole query is in the figure's story
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _cell(cell: Cell, head: Head, names_row: bool) -> str:
     elif cell.kind == "struck":
         text = f"<s>{text}</s>"
     if cell.about or cell.sql:
-        hint = "\n".join(part for part in (cell.about, cell.sql) if part)
+        hint = "\n".join(part[:HINT] for part in (cell.about, cell.sql) if part)
         text = (
             f'<span class="fig" title="{escape(hint)}" data-about="{escape(cell.about)}" '
             f'data-sql="{escape(cell.sql)}">{text}</span>'
