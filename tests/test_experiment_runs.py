@@ -10,13 +10,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 from experiments import cells, environment, write_plan
+from polars.testing import assert_frame_equal
 
 from tauscope import arms, speedup
+from tauscope import compare as comparing
 from tauscope.catalog import Catalog
 from tauscope.experiment import Plan, Result, Watcher, load_plan, run
 from tauscope.experiment.cell import Desk
 from tauscope.experiment.outputs import compare, first_difference
 from tauscope.experiment.report import report
+from tauscope.select import opened
 
 ARMS = {"off": [], "draft": ["--draft"]}
 
@@ -95,12 +98,22 @@ def test_arms_that_took_turns_are_known_to_have(finished: tuple[Plan, Path]) -> 
     _, store = finished
     order = arms.orders(Catalog([store]), {})
     key = {name: order[name][0] for name in speedup.CELL}
-    assert arms.interleaved(order, key, "draft")
-    assert not arms.interleaved(order, key, "other")
+    pair = ("off", "draft")
+    assert arms.interleaved(order, key, pair)
+    assert not arms.interleaved(order, key, ("off", "other"))
     blocks = order.sort("arm", "place").with_columns(place=pl.int_range(pl.len()))
-    assert not arms.interleaved(blocks, key, "draft"), "all of one arm, then all of the other"
+    assert not arms.interleaved(blocks, key, pair), "all of one arm, then all of the other"
     unplaced = order.with_columns(place=pl.lit(None, pl.Int64))
-    assert not arms.interleaved(unplaced, key, "draft")
+    assert not arms.interleaved(unplaced, key, pair)
+
+
+def test_compare_says_what_the_experiment_says(finished: tuple[Plan, Path]) -> None:
+    plan, store = finished
+    table = report(store, plan).speedups.sort("workload")
+    sides = [opened(f"{store}:arm={arm}") for arm in ("off", "draft")]
+    held = comparing.compare(*sides).speedups.sort("workload")
+    columns = ["workload", "speedup", "speedup_lo", "speedup_hi", "pairs"]
+    assert_frame_equal(held.select(columns), table.select(columns))
 
 
 def test_outputs_are_kept_and_compared_token_by_token(tmp_path: Path, store: Path) -> None:

@@ -71,11 +71,15 @@ def orders(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:
     return data.run(text, "arm_order", params)
 
 
-def interleaved(order: pl.DataFrame, key: Mapping[str, Any], arm: str) -> bool:
-    """Did `arm` and the off arm take turns throughout? `key`: the cell's columns in `order`."""
+def interleaved(order: pl.DataFrame, key: Mapping[str, Any], pair: tuple[str, str]) -> bool:
+    """Did the two arms of `pair` take turns throughout one experiment?
+
+    `order`: rows of `orders`; `key`: the cell's columns in it.
+    """
     same = pl.all_horizontal(pl.col(n).eq_missing(pl.lit(v)) for n, v in key.items())
-    runs = order.filter(same, pl.col("arm").is_in([schema.OFF, arm]))
-    if runs["arm"].n_unique() < 2 or runs["experiment"].null_count() or runs["place"].null_count():
+    runs = order.filter(same, pl.col("arm").is_in(pair)).sort("place")
+    one = runs["experiment"].null_count() == 0 and runs["experiment"].n_unique() == 1
+    if not one or runs["arm"].n_unique() < 2 or runs["place"].null_count():
         return False
     return runs["arm"].rle().struct.field("len").max() <= LONGEST_STREAK
 

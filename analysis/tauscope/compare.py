@@ -77,6 +77,7 @@ class _Side:
     clusters: pl.DataFrame
     experiments: set[str | None]
     drifts: pl.DataFrame
+    order: pl.DataFrame
     sums: pl.DataFrame
     counts: pl.DataFrame
 
@@ -147,10 +148,11 @@ def _side(chosen: Selection) -> _Side:
         )
     labels = metrics.clusters(chosen.data, ("experiment",), chosen.where)
     moves = arms.drifts(chosen.data, chosen.where)
+    order = arms.orders(chosen.data, chosen.where)
     # The other arms of the store stay in: they may give the plain step.
     wider = {name: value for name, value in chosen.where.items() if name != "arm"}
     return _Side(
-        chosen, clusters, set(labels["experiment"]), moves,
+        chosen, clusters, set(labels["experiment"]), moves, order,
         sums.table(chosen.data, wider), metrics.clusters(chosen.data, sums.GROUP, wider),
     )  # fmt: skip
 
@@ -243,6 +245,7 @@ def _speed(
         outputs_equal=arms.outputs_equal(base, treated) if pairs else None,
         tokens_base=arms.tokens(base), tokens_treated=arms.tokens(treated),
         drift=arms.worst(pl.concat(drift)),
+        interleaved=arms.interleaved(pl.concat([side.order for side in sides]), cell, named),
     )  # fmt: skip
     said, failed, notes = None, [], []
     if interval.value is not None:

@@ -44,7 +44,7 @@ def table(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.D
         untreated = pl.col("arm").is_in(arms.UNTREATED)
         for (arm,), treated in cell.filter(~untreated).group_by("arm", maintain_order=True):
             names = dict(zip(CELL, key, strict=True))
-            turns = arms.interleaved(order, names, arm)
+            turns = arms.interleaved(order, names, (schema.OFF, arm))
             rows.append(_row(data, {**names, "arm": arm}, base, treated, drifts, turns))
     return metrics.in_order(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
