@@ -8,6 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("tauscope", deadline=None)
+settings.load_profile("tauscope")
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"

@@ -146,7 +146,7 @@ def test_no_committed_file_names_this_machine_or_an_index():
 @pytest.mark.parametrize(
     ("path", "ignored"),
     [
-        ("reports/latest/index.html", True),
+        ("reports/latest", True),
         ("reports/2026-11-30/index.html", True),
         ("reports/README.md", False),
         ("traces/store/runs/a.parquet", True),
