@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,7 @@ def _one(page: Page, values: Mapping[str, Any], folder: Path, cell_timeout_s: fl
             _no_fields(page.source.path), _no_fields(target), parameters=dict(values),
             kernel_name="python3", progress_bar=False, log_output=False,
             execution_timeout=cell_timeout_s, start_timeout=120,
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )  # fmt: skip
         error, trace = _left_open(target)
     except Exception as problem:
@@ -104,15 +105,14 @@ def _no_fields(path: Path) -> str:
 
 def _left_open(path: Path) -> tuple[str, str]:
     """The error that papermill let pass: a cell that ended the kernel, or never ran."""
-    import nbformat
-
-    cells = [c for c in nbformat.read(path, 4).cells if c.cell_type == "code" and c.source.strip()]
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = [c for c in notebook["cells"] if c["cell_type"] == "code" and "".join(c["source"])]
     for cell in cells:
-        for output in cell.get("outputs", ()):
-            if output.output_type == "error":
-                text = f"{output.ename}: {output.evalue}".strip(": ")
-                return text, "\n".join(output.traceback)
-    if any(cell.execution_count is None for cell in cells):
+        for output in cell["outputs"]:
+            if output["output_type"] == "error":
+                text = f"{output['ename']}: {output['evalue']}".strip(": ")
+                return text, "\n".join(output["traceback"])
+    if any(cell["execution_count"] is None for cell in cells):
         return "some cells never ran", ""
     return "", ""
 
