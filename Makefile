@@ -70,9 +70,10 @@ sample: .venv/.installed  ## the simulated traces in traces/sample, byte for byt
 traces: .venv/.installed-engine  ## the real traces in traces/recorded; 10 minutes, quiet machine
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" PYTHONPATH="$(CURDIR)/.venv/engine" \
 		.venv/bin/tauscope experiment analysis/engine/plan.toml --traces traces/recording
-	@mkdir -p traces/recorded
-	@cd traces/recorded && rm -rf runs requests cycles refused raw plan.json outputs.json
+	@rm -rf traces/recorded
 	@.venv/bin/python -m tauscope.experiment.pack traces/recording traces/recorded
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/tauscope experiment analysis/engine/plan.toml \
+		--traces traces/recording --json >traces/recorded/experiment.json
 	@rm -rf traces/recording
 
 pictures: .venv/.installed-test  ## the README's pictures, from a real report

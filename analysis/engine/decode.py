@@ -86,6 +86,7 @@ def generate(
     ended = base in model.stops
     while not ended and len(out) < most:
         pos = len(prompt) + len(out)
+        asked = _ms()
         drafter.extend([base])
         drafts, margin = drafter.draft(min(gate.depth, most - len(out) - 1))
         drafted = _ms()
@@ -102,9 +103,10 @@ def generate(
             trace.token(request, token)
         ended = turn.ends or said[turn.accepted] in model.stops
         base = said[turn.accepted]
-        # From mark to mark: what writing the record takes falls into the next cycle.
+        # From mark to mark, so that the cycles add up to the whole: what writing a record takes
+        # falls into the next cycle's wall time, and into no stage of it.
         start, mark = mark, _ms()
-        _record(trace, request, gate, turn, pos, (start, drafted, scored, kept, mark))
+        _record(trace, request, gate, turn, pos, (start, asked, drafted, scored, kept, mark))
     return Text(out, "stop" if ended else "length", first - began, mark - first)
 
 
@@ -123,7 +125,7 @@ def _judged(
 def _record(
     trace: Trace, request: Request, gate: Gate, turn: Turn, pos: int, marks: tuple[float, ...]
 ) -> None:
-    start, drafted, scored, kept, now = marks
+    start, asked, drafted, scored, kept, now = marks
     some, bet = bool(turn.drafts), turn.bet
     trace.record(
         request,
@@ -140,7 +142,7 @@ def _record(
         threshold=gate.bar if some else None,
         draft_token=turn.drafts[0] if some else None,
         next_token=turn.said[0] if some else None,
-        draft_ms=drafted - start if some else None,
+        draft_ms=drafted - asked if some else None,
         verify_ms=scored - drafted if bet else None,
         decode_ms=None if bet else scored - drafted,
         commit_ms=kept - scored if bet else None,
