@@ -155,3 +155,21 @@ def test_limits_that_say_nothing(text: str) -> None:
     with pytest.raises(Problem) as problem:
         check.fraction(text)
     assert problem.value.code == 2
+
+
+def test_drift_falls_on_interleaved_arms_alike(command: Command, tmp_path: Path) -> None:
+    """The same slowing arm, its runs in turn with the steady one's: the drift is shared."""
+    for arm, step in (("off", 0.0), ("mtp1", 0.01)):
+        for n in range(5):
+            slowing = [{**PLAIN, "wall_ms": 68.0 * (1 + step * i / 60)} for i in range(300)]
+            told = [{"prompt_id": f"p{n}", "generated_tokens": 300, "output_hash": "h"}]
+            place = 2 * n + (arm == "mtp1")
+            drafted = [{**row, "drafted": 1, "verified": 1, "outcome": "rejected"}
+                       for row in slowing]  # fmt: skip
+            order = [{"name": "experiment_order", "value": str(place), "line": None}]
+            add_run(tmp_path, f"{arm}{n}", [slowing if arm == "off" else drafted], told, arm=arm,
+                    workload="code", experiment="e", baseline_drafts=False,
+                    facts=order)  # fmt: skip
+    sides = f"{tmp_path}:arm=off", f"{tmp_path}:arm=mtp1"
+    code, out, _ = command("check", *sides, "--max-loss", "4%", "--json")
+    assert (code, json.loads(out)["cases"][0]["missing"]) == (0, [])

@@ -118,7 +118,8 @@ def _case(row: dict[str, Any], limit: float) -> Case:
               for end in ("hi", "lo"))  # fmt: skip
     # What matters here is which side of the limit the loss is on, not the sign of the gain.
     failed = [name for name in row["failed"] if name not in ("interval", "drift")]
-    if row["drift"] is not None and abs(row["drift"]) > abs(value - limit) / 2:
+    moves = row["drift"] is not None and abs(row["drift"]) > abs(value - limit) / 2
+    if moves and not row["interleaved"]:
         failed.append("drift")
     missing = [REMEDIES[name] for name in failed]
     if lo is None or hi is None:

@@ -30,7 +30,7 @@ SPEED = {
     "speedup_hi": pl.Float64, "speedup_method": pl.String, "speedup_why": pl.String,
     "ms_per_token_a": pl.Float64, "ms_per_token_b": pl.Float64, "time_basis_a": pl.String,
     "time_basis_b": pl.String, "paired": pl.Boolean, "clusters": pl.Int64, "pairs": pl.Int64,
-    "drift": pl.Float64, "said": pl.String, "failed": pl.List(pl.String),
+    "drift": pl.Float64, "interleaved": pl.Boolean, "said": pl.String, "failed": pl.List(pl.String),
     "remarks": pl.List(pl.String),
 }  # fmt: skip
 METRIC = {
@@ -265,8 +265,8 @@ def _speed(
         "speedup_why": interval.reason, "ms_per_token_a": arms.ratio(base, "ms_per_token"),
         "ms_per_token_b": arms.ratio(treated, "ms_per_token"), "time_basis_a": bases[0],
         "time_basis_b": bases[1], "paired": bool(pairs), "clusters": interval.clusters,
-        "pairs": pairs, "drift": evidence.drift, "said": said, "failed": failed,
-        "remarks": notes,
+        "pairs": pairs, "drift": evidence.drift, "interleaved": evidence.interleaved,
+        "said": said, "failed": failed, "remarks": notes,
     }, (base, treated)  # fmt: skip
 
 
