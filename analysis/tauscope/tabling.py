@@ -6,6 +6,7 @@ from, so that a report can lay it down as CSV and JSON.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -74,29 +75,41 @@ class Table:
 
     def html(self) -> str:
         """The table with scoped headers, in a box that scrolls sideways on its own."""
-        heads = "".join(_head(head) for head in self.heads)
-        body = "".join(
-            "<tr>" + "".join(_cell(cell, self.heads[i], i == 0) for i, cell in enumerate(row))
-            + "</tr>"
-            for row in self.rows
-        )  # fmt: skip
         note = f'<p class="ts-under">{escape(self.note)}</p>' if self.note else ""
         return (
-            f'<figure class="ts-table" id="table-{escape(self.name)}">'
-            f"<figcaption>{escape(self.title)}</figcaption>"
-            '<div class="ts-scroll" tabindex="0"><table>'
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{note}</figure>"
+            f'<figure class="ts-table"><figcaption>{escape(self.title)}</figcaption>'
+            f'<div class="ts-scroll" tabindex="0">{self._laid_out()}</div>{note}</figure>'
         )
+
+    def _laid_out(self) -> str:
+        from great_tables import GT
+        from great_tables import html as as_html
+
+        names = [f"c{place}" for place in range(len(self.heads))]
+        cells = pl.DataFrame(
+            [[_cell(cell) for cell in row] for row in self.rows],
+            schema=dict.fromkeys(names, pl.String),
+            orient="row",
+        )
+        table = GT(cells, id=f"table-{self.name}", rowname_col=names[0])
+        table = table.tab_stubhead(as_html(_head(self.heads[0]))).cols_label(
+            {name: as_html(_head(head)) for name, head in zip(names, self.heads, strict=True)}
+        )
+        numbers = [name for name, head in zip(names, self.heads, strict=True) if head.number]
+        words = [name for name in names if name not in numbers]
+        table = table.cols_align("right", numbers).cols_align("left", words)
+        # The cells are HTML already, escaped in _cell; a page's own sheet knows dark and print.
+        laid_out = table.fmt(lambda cell: cell, columns=names).as_raw_html()
+        return re.sub(r"(?s)<style>.*?</style>\s*", "", laid_out, count=1)
 
 
 def _head(head: Head) -> str:
     unit = f" <small>{escape(head.unit)}</small>" if head.unit else ""
     about = f' title="{escape(head.about)}"' if head.about else ""
-    kind = ' class="num"' if head.number else ""
-    return f'<th scope="col"{kind}{about}>{escape(head.text)}{unit}</th>'
+    return f"<span{about}>{escape(head.text)}{unit}</span>"
 
 
-def _cell(cell: Cell, head: Head, names_row: bool) -> str:
+def _cell(cell: Cell) -> str:
     dot = f'<span class="dot" style="background:{escape(cell.colour)}"></span>'
     text = f"<bdi>{escape(cell.text)}</bdi>"
     if cell.kind in ("on", "off", "undecided", "none"):
@@ -110,15 +123,14 @@ def _cell(cell: Cell, head: Head, names_row: bool) -> str:
             f'data-sql="{escape(cell.sql)}">{text}</span>'
         )
     small = f"<br><small><bdi>{escape(cell.small)}</bdi></small>" if cell.small else ""
-    kinds = [k for k in ("num" if head.number else "", cell.kind) if k in ("num", "unknown")]
+    kinds = ["unknown"] if cell.kind == "unknown" else []
     if cell.colour and len(cell.text) <= 24:
         kinds.append("whole")
     attributes = f' class="{" ".join(kinds)}"' if kinds else ""
     if cell.full and cell.full != cell.text:
         attributes += f' title="{escape(cell.full)}"'
-    tag = 'th scope="row"' if names_row else "td"
     content = (dot if cell.colour else "") + text + small
-    return f"<{tag}{attributes}>{content}</{tag.split()[0]}>"
+    return f"<span{attributes}>{content}</span>" if attributes else content
 
 
 def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
