@@ -160,3 +160,22 @@ def test_treated_arms_without_bets_are_no_treatment(store: Path) -> None:
              "decode_ms": 810.0} for n in range(6)]  # fmt: skip
     add_run(store, "b", rows, made, workload="agent", arm="mtp1")
     assert row(store)["reasons"] == ["bets", "treatment"]
+
+
+@pytest.mark.parametrize(
+    ("base", "treated", "equal"),
+    [
+        ("fnv1a64:1", "fnv1a64:1", True),
+        ("fnv1a64:1", "fnv1a64:2", False),
+        ("fnv1a64:1", "sha256:1", None),  # token ids against text: nothing was compared
+        ("fnv1a64:1", None, None),
+        ("plain", "plain", True),
+    ],
+)
+def test_outputs_are_compared_by_hashes_of_one_kind(
+    store: Path, base: str, treated: str | None, equal: bool | None
+) -> None:
+    for log, name, output in (("a", "off", base), ("b", "mtp1", treated)):
+        made = {"prompt_id": "p", "decode_ms": 90.0, "generated_tokens": 9, "output_hash": output}
+        add_run(store, log, [[]], [made], workload="code", arm=name, baseline_drafts=False)
+    assert row(store)["outputs_equal"] is equal

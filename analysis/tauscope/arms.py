@@ -142,14 +142,21 @@ def any_true(rows: pl.DataFrame, name: str) -> bool | None:
     return None if rows.is_empty() else rows[name].any(ignore_nulls=False)
 
 
+def same_outputs(one: str, other: str) -> pl.Expr:
+    """Are two lists of output hashes equal? Null where one is unknown, or hashes another thing.
+
+    A hash begins with what it was made of: `fnv1a64:` of token ids, `sha256:` of text.
+    """
+    kind = pl.element().str.extract(r"^(\w+):").fill_null("")
+    kinds = [pl.col(name).list.eval(kind).list.unique().list.sort() for name in (one, other)]
+    known = pl.col(one).is_not_null() & pl.col(other).is_not_null() & (kinds[0] == kinds[1])
+    return pl.when(known).then(pl.col(one) == pl.col(other))
+
+
 def outputs_equal(base: pl.DataFrame, treated: pl.DataFrame) -> bool | None:
     """Did every pair give the same output? None where an output was not recorded."""
     pairs = base.select("cluster", "outputs").join(
         treated.select("cluster", "outputs"), on="cluster", suffix="_treated"
     )
-    same = pairs.select(
-        pl.when(pl.col("outputs").is_not_null() & pl.col("outputs_treated").is_not_null()).then(
-            pl.col("outputs") == pl.col("outputs_treated")
-        )
-    ).to_series()
+    same = pairs.select(same_outputs("outputs", "outputs_treated")).to_series()
     return same.all(ignore_nulls=False) if len(same) else None

@@ -309,9 +309,7 @@ def _outputs(rows: tuple[pl.DataFrame, pl.DataFrame], paired: bool) -> dict[str,
     pairs = rows[0].select(wanted).join(rows[1].select(wanted), on="cluster", suffix="_b")
     # Repeats of a prompt add up: what one run of it made is the mean.
     length = [pl.col(f"generated_tokens{s}") / pl.col(f"requests{s}") for s in ("", "_b")]
-    same = pl.when(pl.col("outputs").is_not_null() & pl.col("outputs_b").is_not_null()).then(
-        pl.col("outputs") == pl.col("outputs_b")
-    )
+    same = arms.same_outputs("outputs", "outputs_b")
     judged = pairs.select(
         "cluster",
         longer=(length[0] != length[1]).fill_null(False),

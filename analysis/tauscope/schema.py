@@ -161,7 +161,7 @@ REQUESTS = Table(
             "tokens_source",
             "VARCHAR",
             "",
-            "where generated_tokens comes from: given (--tokens), engine (printed), cycles (native)",
+            "source of generated_tokens: given (--tokens), engine (printed), cycles (native)",
         ),
         ("prefill_ms", "DOUBLE", "ms", "time to process the prompt"),
         ("prefill_tokens_per_s", "DOUBLE", "tokens/s", "as printed"),
