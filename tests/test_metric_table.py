@@ -161,3 +161,12 @@ def test_shadow_is_left_out_unless_it_is_asked_for(store: Path) -> None:
     assert metrics.table(data)["arm"].to_list() == ["mtp1"]
     assert metrics.table(data, by=["workload"])["fold_rate"].to_list() == [0.5]
     assert metrics.table(data, where={"arm": "shadow"})["fold_rate"].to_list() == [1.0]
+
+
+def test_a_first_prompt_that_is_slower_all_through_is_no_warm_up(store: Path) -> None:
+    slow = [cycle("fold", wall_ms=110.0)] * 100
+    usual = [cycle("fold", wall_ms=100.0)] * 400
+    add_run(store, "a", [slow, usual], workload="code", arm="mtp1")
+    row = one(store)
+    assert row["warmup_cycles"] == 0
+    assert row["ms_per_token"] == pytest.approx((100 * 110 + 400 * 100) / 500)

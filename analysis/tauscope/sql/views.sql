@@ -49,22 +49,23 @@ SELECT run_id, example.line AS line, example.text AS text
 FROM (SELECT run_id, UNNEST(unfit_examples) AS example FROM run_rows);
 
 -- Warm-up: how many first cycles of a run are slower than the rest and stay out of time
--- ratios. A cycle's time is held against the median of its outcome in cycles 256 to 4095;
--- the warm-up ends where eight cycles in a row average less than 5 % above it. A run that
--- never settles, or is too short to tell, has none.
+-- ratios. A cycle's time is held against the median of its outcome in the same request
+-- (another prompt may be slower all through) from cycle 32 to 4095; the warm-up ends where
+-- eight cycles in a row average less than 5 % above it. A run that never settles, or is too
+-- short to tell, has none.
 CREATE VIEW warmup AS
 WITH settled AS (
-  SELECT run_id, outcome, MEDIAN(wall_ms) AS usual_ms
+  SELECT run_id, request_id, outcome, MEDIAN(wall_ms) AS usual_ms
   FROM cycle_rows
-  WHERE cycle BETWEEN 256 AND 4095 AND wall_ms > 0
-  GROUP BY run_id, outcome
+  WHERE cycle BETWEEN 32 AND 4095 AND wall_ms > 0
+  GROUP BY run_id, request_id, outcome
   HAVING COUNT(*) >= 8
 ), early AS (
   SELECT
     run_id, cycle,
     AVG(wall_ms / usual_ms) OVER (
       PARTITION BY run_id ORDER BY cycle ROWS BETWEEN CURRENT ROW AND 7 FOLLOWING) AS excess
-  FROM cycle_rows JOIN settled USING (run_id, outcome)
+  FROM cycle_rows JOIN settled USING (run_id, request_id, outcome)
   WHERE cycle < 256
 )
 SELECT run_id, COALESCE(MIN(cycle) FILTER (excess < 1.05), 0) AS warmup_cycles
