@@ -8,7 +8,8 @@ import pytest
 from frames import add_run, cycle, opened
 from report_stores import build
 
-from tauscope import catalog, evidence, ledger, margins, metrics, rosetta, turns
+from tauscope import catalog, ledger, margins, metrics, rosetta, turns
+from tauscope.figures import evidence
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_stores import HOSTILE
 
-from tauscope import palette, schema, words
-from tauscope.tabling import Cell, Head, Table
+from tauscope import schema
+from tauscope.figures import palette, words
+from tauscope.figures.tabling import Cell, Head, Table
 
 
 @pytest.mark.parametrize(

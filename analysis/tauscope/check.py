@@ -12,9 +12,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tauscope import words
 from tauscope.compare import Comparison
 from tauscope.errors import Problem
+from tauscope.figures import words
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "can't tell"
 EXITS = {PASS: 0, FAIL: 1, UNKNOWN: 3}

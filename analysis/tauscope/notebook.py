@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tauscope import catalog, drawing
-from tauscope.drawing import answer
+from tauscope import catalog
+from tauscope.figures import drawing
+from tauscope.figures.drawing import answer
 
 __all__ = ["answer", "choose", "open_traces"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from tauscope import words
 from tauscope.compare import KEY, Comparison
+from tauscope.figures import words
 
 _ACTIVE = frozenset("\\`*_{}[]()<>#+-.!|~&@:/'\"$=^")
 

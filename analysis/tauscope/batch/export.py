@@ -11,7 +11,7 @@ from typing import Any
 
 from tauscope.batch import render
 from tauscope.batch.slugs import slug
-from tauscope.drawing_types import CHART
+from tauscope.figures.drawing_types import CHART
 
 PNG_SCALE = 2
 

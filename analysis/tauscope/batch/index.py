@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tauscope import catalog, evidence, ledger, palette, speedup, tabling, words
+from tauscope import catalog, ledger, speedup
 from tauscope.batch import render
 from tauscope.economics import bottleneck
 from tauscope.economics import costs as economics
+from tauscope.figures import evidence, palette, tabling, words
 
 SHOWN_RUNS = 2000
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tauscope import __version__
-from tauscope.drawing_types import CHART, TABLE
+from tauscope.figures.drawing_types import CHART, TABLE
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
-from tauscope import catalog, places, words
+from tauscope import catalog, places
 from tauscope.batch import export, index, inputs, kernels, params, render
 from tauscope.batch.params import Page
 from tauscope.batch.slugs import slug
 from tauscope.errors import Problem
+from tauscope.figures import words
 
 LATEST = "latest"
 _DATED = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d+)?")

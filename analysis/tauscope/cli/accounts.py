@@ -14,7 +14,7 @@ def ledger(where: Where = None, traces: Traces = None, json: Json = False) -> No
       tauscope ledger --where workload=code --json
     """
     from tauscope import ledger as found
-    from tauscope import words
+    from tauscope.figures import words
 
     data = output.opened(traces)
     chosen = where_of(where)

@@ -122,7 +122,7 @@ def _watcher(bar: Any) -> Any:
 
 
 def _shown(plan: Plan, found: Report) -> list[Any]:
-    from tauscope import words
+    from tauscope.figures import words
 
     parts: list[Any] = []
     if not found.speedups.is_empty():

@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from tauscope import catalog, schema, speedup, stats, turns, words
+from tauscope import catalog, schema, speedup, stats, turns
 from tauscope.economics import costs, modelled
 from tauscope.errors import Problem
+from tauscope.figures import words
 
 # Traffic is routed on one machine with one model; the rest are other tables.
 GROUP = ("simulated", "machine", "model", "experiment")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import palette, words
+from tauscope.figures import palette, words
 
 # What tells groups of one workload apart, in the order in which a name says it.
 DIMS = ("arm", "simulated", "machine", "model", "experiment")

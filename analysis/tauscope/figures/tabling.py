@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tauscope.drawing_types import TABLE
+from tauscope.figures.drawing_types import TABLE
 
 MIME = TABLE
 HINT = 300  # characters; the whole query is in the figure's story

@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import catalog, evidence, grouping, palette, words
-from tauscope.drawing import Words
+from tauscope import catalog
+from tauscope.figures import evidence, grouping, palette, words
+from tauscope.figures.drawing import Words
+from tauscope.figures.tabling import Cell, Head, Table
 from tauscope.metrics import BY_NAME
-from tauscope.tabling import Cell, Head, Table
 
 _OF_WORKLOADS = ("tau", "tau_forward", "committed_acceptance", "fold_rate", "draft_accuracy",
                  "ms_per_token")  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tauscope import words
 from tauscope.compare import Comparison
+from tauscope.figures import words
 
 
 def timing_answer(rows: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]]) -> str:

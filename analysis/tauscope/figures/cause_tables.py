@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import evidence, grouping, words
 from tauscope.compare import Comparison
-from tauscope.drawing import Words
 from tauscope.economics.routing import Blend
 from tauscope.economics.step import SOURCES
-from tauscope.tables import _known, _name, _two, _unknown, _with_sql
-from tauscope.tabling import Cell, Head, Table
+from tauscope.figures import evidence, grouping, words
+from tauscope.figures.drawing import Words
+from tauscope.figures.tables import _known, _name, _two, _unknown, _with_sql
+from tauscope.figures.tabling import Cell, Head, Table
 
 WORKLOAD = Head("workload", number=False)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tauscope.drawing_types import CHART
+from tauscope.figures.drawing_types import CHART
 
 
 def _import_altair() -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import grouping, palette, words
-from tauscope.charts import _forest, _named, _slim, _spans, _stack, _written
-from tauscope.drawing import Words, alt, any_simulated, finished, tooltips
 from tauscope.economics.waterfall import PARTS
+from tauscope.figures import grouping, palette, words
+from tauscope.figures.charts import _forest, _named, _slim, _spans, _stack, _written
+from tauscope.figures.drawing import Words, alt, any_simulated, finished, tooltips
 
 STEP = {"step": "plain step", **PARTS}
 

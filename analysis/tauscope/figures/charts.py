@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import grouping, palette, schema, words
-from tauscope.drawing import GREY, ROW, Words, alt, any_simulated, finished, tooltips
+from tauscope import schema
+from tauscope.figures import grouping, palette, words
+from tauscope.figures.drawing import GREY, ROW, Words, alt, any_simulated, finished, tooltips
 from tauscope.metrics import BY_NAME
 
 
