@@ -85,19 +85,20 @@ def test_draft_accuracy_counts_folds_by_the_next_token(store: Path) -> None:
     ]
     add_run(store, "log", [rows])
     row = opened(store).query(
-        "SELECT draft_accuracy_num(r) AS num, draft_accuracy_den(r) AS den, draft_accuracy(r) AS v "
-        "FROM (SELECT first_draft_right(drafted, free_checked, free_accepted, verified, accepted, "
-        "draft_token, next_token) AS r FROM cycles)"
+        "SELECT draft_accuracy_num(r, outcome) AS num, draft_accuracy_den(r, outcome) AS den, "
+        "draft_accuracy(r, outcome) AS v FROM (SELECT outcome, first_draft_right(drafted, "
+        "free_checked, free_accepted, verified, accepted, draft_token, next_token) AS r "
+        "FROM cycles)"
     )
     assert row.row(0) == (3, 6, 0.5)
 
 
 def test_gated_folds_divide_by_the_margins_read(store: Path) -> None:
     rows = [cycle("fold", margin=1.0), cycle("bet+", margin=4.0), cycle("bet+", margin=5.0),
-            cycle("bet-"), cycle("miss")]  # fmt: skip
+            cycle("bet-", margin=3.5), cycle("miss")]  # fmt: skip
     add_run(store, "log", [rows])
     query = "SELECT gated_fold_rate(outcome, margin) FROM cycles"
-    assert opened(store).query(query).item() == pytest.approx(1 / 3)
+    assert opened(store).query(query).item() == 0.25  # the miss never came to the gate
 
 
 def test_verify_over_draft_is_taken_over_bets_alone(store: Path) -> None:

@@ -170,3 +170,53 @@ def test_a_first_prompt_that_is_slower_all_through_is_no_warm_up(store: Path) ->
     row = one(store)
     assert row["warmup_cycles"] == 0
     assert row["ms_per_token"] == pytest.approx((100 * 110 + 400 * 100) / 500)
+
+
+HIDING = ("tau", "tau_forward", "fold_rate", "draft_hit_rate", "draft_yield", "draft_accuracy",
+          "drafting_share")  # fmt: skip
+
+
+def test_where_cycles_may_be_missing_what_divides_by_them_is_unknown(store: Path) -> None:
+    rows = [cycle("legacy+"), cycle("legacy-"), cycle("legacyfold")]
+    add_run(store, "a", [rows], workload="code", arm="mtp2", hidden_cycles=True)
+    row = one(store)
+    assert {row[name] for name in HIDING} == {None}
+    assert all("cycles may be missing from the log" in row[f"{name}_why"] for name in HIDING)
+    assert all(row[f"{name}_lo"] is None for name in HIDING)
+    assert row["committed_acceptance"] == 0.5  # every bet was printed
+    assert (row["cycles"], row["emitted"]) == (3, 7)
+
+
+def test_accuracy_is_unknown_beside_cycles_that_were_printed_nowhere(store: Path) -> None:
+    add_run(store, "a", [[cycle("legacy+"), cycle("dark")]], workload="code", arm="mtp2")
+    assert one(store)["draft_accuracy"] is None
+
+
+def test_a_bet_without_its_margin_leaves_the_gated_fold_rate_unknown(store: Path) -> None:
+    rows = [cycle("fold", margin=1.0), cycle("bet+")]
+    add_run(store, "a", [rows], workload="code", arm="mtp1")
+    assert one(store)["gated_fold_rate"] is None
+    assert one(store)["fold_rate"] == 0.5
+
+
+def test_one_row_has_one_source_of_time(store: Path) -> None:
+    timed = [{"decode_ms": 60.0, "generated_tokens": 2}]
+    add_run(store, "a", [[cycle("bet+", wall_ms=50.0)]], timed, workload="code", arm="mtp1")
+    add_run(store, "b", [[]], [{"decode_ms": 300.0, "generated_tokens": 10}],
+            workload="chat", arm="mtp1")  # fmt: skip
+    apart = metrics.table(opened(store))
+    assert dict(apart.select("workload", "time_basis").iter_rows()) == {
+        "code": "cycles", "chat": "run",
+    }  # fmt: skip
+    together = metrics.table(opened(store), by=["arm"]).row(0, named=True)
+    assert together["time_basis"] == "run"
+    assert together["ms_per_token"] == pytest.approx(360 / 12)
+
+
+def test_cycles_that_belong_to_no_request_are_no_request(store: Path) -> None:
+    rows = [cycle("bet+", request_id=None), cycle("fold", request_id=None)]
+    two = [{"overlapped": True}, {"overlapped": True}]
+    add_run(store, "a", [rows, []], two, workload="agent", arm="mtp1")
+    row = one(store)
+    assert (row["requests"], row["clusters"], row["cycles"]) == (2, 2, 2)
+    assert row["tau"] == 1.5

@@ -118,7 +118,7 @@ def open_tokens(rows: pl.DataFrame) -> tuple[int | None, int | None, int | None]
     """(tokens made less Σ emitted, tokens made, requests) of an arm that logs its cycles."""
     if rows["requests_with_cycles"].sum() != rows["requests"].sum():
         return None, None, None
-    made, emitted = strict_sum(rows, "generated_tokens"), strict_sum(rows, "tau_num")
+    made, emitted = strict_sum(rows, "generated_tokens"), strict_sum(rows, "emitted")
     if made is None or emitted is None:
         return None, None, None
     return whole(made - emitted), whole(made), int(rows["requests"].sum())

@@ -55,6 +55,10 @@ METRICS = tuple(
 BY_NAME = {metric.name: metric for metric in METRICS}
 # Metrics whose sums come straight from the cycles; ms_per_token chooses its source.
 _SUMMED = tuple(m.name for m in METRICS if m.name != "ms_per_token")
+HIDDEN = (
+    "cycles may be missing from the log: record with DS4_MTP_TIMING=1 and DS4_MTP_SPEC_LOG=1, "
+    "or import with --tokens N"
+)
 COUNTS = (
     "requests", "requests_with_cycles", "cycles", *schema.OUTCOMES, "warmup_cycles",
 )  # fmt: skip
@@ -81,7 +85,9 @@ def clusters(
         for name in _SUMMED
         for end in ("num", "den")
     )
+    cell = "".join(f"{name}, " for name in by if name not in ("arm", "run_id", "request_id"))
     text = catalog.sql_text("clusters").replace("{dims}", dims).replace("{sums}", sums)
+    text = text.replace("{cell}", cell)
     return data.run(text.replace("{where}", condition), "clusters", params)
 
 
@@ -102,21 +108,24 @@ def table(
     intervals = stats.grouped(sums, by, {m.name: m.kind for m in METRICS})
     counts = sums.group_by(by, maintain_order=True).agg(
         pl.col("named").sum().cast(pl.Int64),
+        (pl.col("requests") > 0).sum().cast(pl.Int64).alias("clusters"),
+        pl.col("hidden", "overlapped").any(),
+        _strict("emitted"),
         *(pl.col(name).sum() for name in COUNTS),
         pl.col("time_basis").first(),
         pl.col("unweighted").any(),
         _strict("generated_tokens"),
         pl.col("baseline_drafts").any(ignore_nulls=False),
     )
+    intervals = intervals.drop("clusters")
     rows = intervals.join(counts, on=by, how="left", nulls_equal=True, maintain_order="left")
     rows = _single_clusters(data, rows, by, where or {})
     return in_order(rows).with_columns(
         tokens_per_s=1000 / pl.col("ms_per_token"),
         tokens_per_s_lo=1000 / pl.col("ms_per_token_hi"),
         tokens_per_s_hi=1000 / pl.col("ms_per_token_lo"),
-        emitted=pl.col("tau_num"),
         unattributed_tokens=pl.when(pl.col("requests_with_cycles") > 0).then(
-            pl.col("generated_tokens") - pl.col("tau_num")
+            pl.col("generated_tokens") - pl.col("emitted")
         ),
         ms_per_token_why=_time_reason(),
         **{f"{name}_why": _count_reason(name) for name in _SUMMED},
@@ -153,8 +162,12 @@ def _count_reason(name: str) -> pl.Expr:
     why = pl.col(f"{name}_why")
     missing = pl.col(f"{name}_num").is_null() | pl.col(f"{name}_den").is_null()
     return (
-        pl.when(pl.col("cycles") == 0)
+        pl.when((pl.col("cycles") == 0) & pl.col("overlapped"))
+        .then(pl.lit("requests ran side by side: their cycles can't be told apart"))
+        .when(pl.col("cycles") == 0)
         .then(pl.lit("no cycle was logged"))
+        .when(missing & pl.col("hidden"))
+        .then(pl.lit(HIDDEN))
         .when(missing & (pl.col("unknown") > 0))
         .then(pl.format("{} cycles of a kind whose accounting is not documented", "unknown"))
         .when(missing & (pl.col("unlogged") > 0))
@@ -186,7 +199,10 @@ def _single_clusters(
         cells = cycle_values(data, {**where, **group})
         same = pl.all_horizontal(pl.col(k).eq_missing(pl.lit(v)) for k, v in group.items())
         for metric in METRICS:
-            if metric.name == "ms_per_token" and rows.filter(same)["time_basis"][0] != "cycles":
+            whole = rows.filter(same).row(0, named=True)
+            if whole[metric.name] is None:
+                continue
+            if metric.name == "ms_per_token" and whole["time_basis"] != "cycles":
                 continue
             num, den = cells[f"{metric.name}_num"], cells[f"{metric.name}_den"]
             found = within.within_run(num.to_numpy(), den.to_numpy(), metric.kind)

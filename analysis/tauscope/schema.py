@@ -138,6 +138,13 @@ RUNS = Table(
         ("version", "VARCHAR", "", "tauscope version that wrote the row"),
         ("schema_version", "INTEGER", "", "version of these tables"),
         ("extra", "VARCHAR", "", "facts of later format versions, as JSON"),
+        (
+            "hidden_cycles",
+            "BOOLEAN",
+            "",
+            "cycles that print nothing may be missing: the log lacks lines that would show or "
+            "count them",
+        ),
     ),
 )
 

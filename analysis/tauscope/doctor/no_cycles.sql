@@ -6,4 +6,6 @@
 SELECT workload, arm, run_id, request_id, prompt_id, generated_tokens
 FROM request_sums
 WHERE arm NOT IN ('off', 'unlabelled') AND cycles IS NULL
+  -- Requests that ran side by side have cycles; whose they are can't be told.
+  AND run_id NOT IN (SELECT run_id FROM cycles WHERE request_id IS NULL)
 ORDER BY workload, arm, run_id, request_id

@@ -6,7 +6,7 @@
 -- Units: tokens and shares.
 WITH told AS (
   SELECT
-    workload, arm, run_id, request_id, prompt_id,
+    workload, arm, run_id, request_id, prompt_id, outcome,
     COALESCE(next_token, draft_token) AS token,
     first_draft_right(drafted, free_checked, free_accepted, verified, accepted, draft_token,
                       next_token) AS first_right,
@@ -17,9 +17,9 @@ SELECT
   workload, arm, run_id, request_id, prompt_id,
   COUNT(token) FILTER (place <= 400) AS known_tokens,
   ratio(COUNT(DISTINCT token) FILTER (place <= 400), known_tokens) AS different,
-  draft_accuracy(first_right) AS draft_accuracy
+  draft_accuracy(first_right, outcome) AS draft_accuracy
 FROM told
 GROUP BY workload, arm, run_id, request_id, prompt_id
 HAVING (known_tokens >= 100 AND different < 0.25)
-    OR (draft_accuracy_den(first_right) >= 200 AND draft_accuracy >= 0.98)
+    OR (draft_accuracy_den(first_right, outcome) >= 200 AND draft_accuracy >= 0.98)
 ORDER BY workload, arm, run_id, request_id

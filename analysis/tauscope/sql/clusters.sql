@@ -2,7 +2,8 @@
 -- Grain: one row a (group, cluster); the group is {dims}, a cluster is a prompt of a workload.
 -- Units: ms and tokens; every metric is <metric>_num over <metric>_den.
 -- time_basis: `cycles` (Σ wall_ms / Σ emitted, warm-up left out) where every request of the
--- group can give it in every arm, else `run` (decode time / tokens), else NULL.
+-- group can give it in every arm, else `run` (decode time / tokens), else NULL; one for all of
+-- a group, never two.
 WITH chosen AS (
   SELECT
     *,
@@ -19,7 +20,7 @@ WITH chosen AS (
     BOOL_AND(COALESCE(run_ok, FALSE)) OVER own AS own_run,
     BOOL_OR(COALESCE(run_weightless, FALSE)) OVER own AND COUNT(*) OVER own > 1 AS unweighted
   FROM chosen
-  WINDOW every_arm AS (PARTITION BY workload, simulated, machine, model, arm = 'shadow'),
+  WINDOW every_arm AS (PARTITION BY {cell}arm = 'shadow'),
          own AS (PARTITION BY {dims})
 ), timed AS (
   SELECT
@@ -31,8 +32,11 @@ WITH chosen AS (
 SELECT
   {dims}, cluster,
   ANY_VALUE(prompt_id) IS NOT NULL AS named,
-  COUNT(*) AS requests,
-  COUNT(cycles) AS requests_with_cycles,
+  COUNT(*) FILTER (is_request) AS requests,
+  COUNT(cycles) FILTER (is_request) AS requests_with_cycles,
+  BOOL_OR(hidden) AS hidden,
+  BOOL_OR(COALESCE(overlapped, FALSE)) AS overlapped,
+  strict_sum(CASE WHEN cycles IS NULL THEN 0 ELSE emitted END) AS emitted,
   COALESCE(SUM(cycles), 0)::BIGINT AS cycles,
   COALESCE(SUM(all_accepted), 0)::BIGINT AS all_accepted,
   COALESCE(SUM(partial), 0)::BIGINT AS partial,

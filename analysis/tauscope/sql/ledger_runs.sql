@@ -5,13 +5,13 @@
 WITH sums AS (
   SELECT
     run_id,
-    COUNT(*) AS requests,
-    COUNT(cycles) AS requests_with_cycles,
+    COUNT(*) FILTER (is_request) AS requests,
+    COUNT(cycles) FILTER (is_request) AS requests_with_cycles,
     COALESCE(SUM(cycles), 0)::BIGINT AS cycles,
     COALESCE(SUM(unlogged), 0)::BIGINT AS unlogged,
     COALESCE(SUM(unknown), 0)::BIGINT AS unknown,
     strict_sum(generated_tokens)::BIGINT AS generated_tokens,
-    CASE WHEN COUNT(cycles) = COUNT(*) THEN strict_sum(tau_num)::BIGINT END AS emitted,
+    CASE WHEN COUNT(cycles) = COUNT(*) THEN strict_sum(emitted)::BIGINT END AS emitted,
     strict_sum(decode_ms) AS decode_ms
   FROM request_sums
   WHERE {where}

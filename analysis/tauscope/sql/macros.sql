@@ -41,11 +41,14 @@ CREATE MACRO fold_rate_num(outcome) AS count_outcome(outcome, 'folded');
 CREATE MACRO fold_rate_den(outcome) AS COUNT(*)::DOUBLE;
 CREATE MACRO fold_rate(outcome) AS ratio(fold_rate_num(outcome), fold_rate_den(outcome));
 
--- Gated fold rate [ratio]: folded / cycles whose margin the gate read.
+-- Gated fold rate [ratio]: folded / cycles whose margin the gate read. A bet whose margin was
+-- not logged may have been read by the gate, so the rate is NULL beside one.
 CREATE MACRO gated_fold_rate_num(outcome, margin) AS
   CASE WHEN COUNT(*) FILTER (outcome = 'unknown') = 0
        THEN COUNT(*) FILTER (outcome = 'folded' AND margin IS NOT NULL)::DOUBLE END;
-CREATE MACRO gated_fold_rate_den(outcome, margin) AS COUNT(margin)::DOUBLE;
+CREATE MACRO gated_fold_rate_den(outcome, margin) AS
+  CASE WHEN COUNT(*) FILTER (is_bet(outcome) AND margin IS NULL) = 0
+       THEN COUNT(margin)::DOUBLE END;
 CREATE MACRO gated_fold_rate(outcome, margin) AS
   ratio(gated_fold_rate_num(outcome, margin), gated_fold_rate_den(outcome, margin));
 
@@ -74,10 +77,14 @@ CREATE MACRO first_draft_right(drafted, free_checked, free_accepted, verified, a
        WHEN drafted > 0 AND free_checked = 0 THEN draft_token = next_token END;
 
 -- Draft accuracy [ratio]: first draft right / cycles in which that is known, folds included.
-CREATE MACRO draft_accuracy_num(first_right) AS COUNT(*) FILTER (first_right)::DOUBLE;
-CREATE MACRO draft_accuracy_den(first_right) AS COUNT(first_right)::DOUBLE;
-CREATE MACRO draft_accuracy(first_right) AS
-  ratio(draft_accuracy_num(first_right), draft_accuracy_den(first_right));
+-- Cycles that were printed nowhere are the ones whose draft was wrong: beside them it is NULL.
+CREATE MACRO draft_accuracy_num(first_right, outcome) AS
+  CASE WHEN COUNT(*) FILTER (outcome = 'unlogged') = 0
+       THEN COUNT(*) FILTER (first_right)::DOUBLE END;
+CREATE MACRO draft_accuracy_den(first_right, outcome) AS
+  CASE WHEN COUNT(*) FILTER (outcome = 'unlogged') = 0 THEN COUNT(first_right)::DOUBLE END;
+CREATE MACRO draft_accuracy(first_right, outcome) AS
+  ratio(draft_accuracy_num(first_right, outcome), draft_accuracy_den(first_right, outcome));
 
 -- Drafting share [ratio]: cycles with drafted > 0 / cycles.
 CREATE MACRO drafting_share_num(drafted) AS strict_sum((drafted > 0)::INTEGER);

@@ -15,10 +15,10 @@ draft_hit_rate_den(free_checked, free_accepted, verified, accepted) AS draft_hit
 draft_yield_num(free_accepted, accepted, drafted) AS draft_yield_num,
 draft_yield_den(free_accepted, accepted, drafted) AS draft_yield_den,
 draft_accuracy_num(first_draft_right(drafted, free_checked, free_accepted, verified,
-                                     accepted, draft_token, next_token))
+                                     accepted, draft_token, next_token), outcome)
   AS draft_accuracy_num,
 draft_accuracy_den(first_draft_right(drafted, free_checked, free_accepted, verified,
-                                     accepted, draft_token, next_token))
+                                     accepted, draft_token, next_token), outcome)
   AS draft_accuracy_den,
 drafting_share_num(drafted) AS drafting_share_num,
 drafting_share_den(drafted) AS drafting_share_den,

@@ -112,7 +112,21 @@ SELECT
     COALESCE(s.run_id, q.run_id) || ':' || COALESCE(s.request_id, q.request_id, -1)) AS cluster,
   r.simulated, r.machine, r.model, r.experiment, r.drafter, r.draft_depth, r.log_id, r.source,
   r.baseline_drafts,
-  s.* EXCLUDE (run_id, request_id, wall_num, wall_den),
+  s.* EXCLUDE (run_id, request_id, wall_num, wall_den)
+      -- Where cycles may be missing, what is divided by cycles or sums over them is unknown;
+      -- bets are printed whole, so their acceptance is not.
+      REPLACE (
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.tau_num END AS tau_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.tau_forward_num END AS tau_forward_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.fold_rate_num END AS fold_rate_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.gated_fold_rate_num END AS gated_fold_rate_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.draft_hit_rate_num END AS draft_hit_rate_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.draft_yield_num END AS draft_yield_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.draft_accuracy_num END AS draft_accuracy_num,
+        CASE WHEN r.hidden_cycles THEN NULL ELSE s.drafting_share_num END AS drafting_share_num),
+  COALESCE(r.hidden_cycles, FALSE) AND s.cycles IS NOT NULL AS hidden,
+  s.tau_num AS emitted,
+  q.run_id IS NOT NULL AS is_request,
   COALESCE(w.warmup_cycles, 0) AS warmup_cycles,
   s.wall_num - COALESCE(w.wall_num, 0) AS wall_num,
   s.wall_den - COALESCE(w.wall_den, 0) AS wall_den,
