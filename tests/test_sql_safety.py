@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,20 @@ def test_decimals_and_huge_integers_come_back_as_floats(store: Path) -> None:
     row = opened(store).ask("SELECT 1.5 AS d, sum(emitted) AS s FROM cycles").row(0)
     assert row == (1.5, 2.0)
     assert all(type(value) is float for value in row)
+
+
+def test_files_of_the_temporary_folder_are_nobody_elses_to_read(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as secret:
+        secret.write("secret")
+        secret.flush()
+        data = opened(store)
+        (allowed,) = data.ask("SELECT current_setting('allowed_directories') AS d").item()
+        assert Path(allowed).parent == Path(tempfile.gettempdir())
+        assert list(Path(allowed).glob("*")) == []
+        for text in (f"FROM read_text('{secret.name}')", f"FROM glob('{tempfile.gettempdir()}/*')",
+                     f"FROM read_text('{allowed}/../{Path(secret.name).name}')"):  # fmt: skip
+            with pytest.raises(Problem, match=r"^sql: "):
+                data.ask(f"SELECT * {text}")
+    del data
+    assert not Path(allowed).exists()

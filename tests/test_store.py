@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import Command
 from frames import add_run, cycle, opened
 
 from tauscope import metrics, places, schema, store
@@ -158,3 +160,80 @@ def frame(rows: list[dict]) -> pl.DataFrame:
 
 def run(log: str) -> pl.DataFrame:
     return pl.DataFrame({"run_id": [f"{log}-0"], "log_id": [log], "simulated": [False]})
+
+
+def damage_pages(path: Path) -> None:
+    """Leave the footer as it is, and make noise of everything before it."""
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    data[4:-footer] = bytes((n * 37 + 11) % 251 for n in range(len(data) - footer - 4))
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("room", ["cycles", "requests", "refused"])
+def test_damage_behind_a_sound_footer_leaves_that_log_out(store: Path, room: str) -> None:
+    add_run(store, "good", [[cycle("bet+")]], workload="code")
+    add_run(store, "bad", [[cycle("fold")] * 9], workload="code")
+    if room == "refused":
+        writer = store_writer(store, "bad")
+        kinds = schema.REFUSED.polars()
+        row = {"run_id": "bad-0", "cycle": 1, "reason": "because"}
+        writer.add(schema.REFUSED, pl.DataFrame([row], schema={n: kinds[n] for n in row}))
+        writer.commit(run("bad"), schema.empty(schema.REQUESTS))
+    damage_pages(next((store / room).glob("bad*.parquet")))
+    found = opened(store)
+    assert found.damaged == []
+    assert found.query(f"SELECT * FROM {room}").height == (0 if room == "refused" else 1)
+    assert [d.log_id for d in found.damaged] == ["bad"]
+    assert "import" in found.damaged[0].text
+    assert opened(store).query("SELECT count(*) FROM runs").item() == 1
+
+
+def test_a_command_whose_log_is_damaged_inside_answers_without_it(
+    command: Command, store: Path
+) -> None:
+    add_run(store, "good", [[cycle("bet+")]], workload="code", arm="mtp1")
+    add_run(store, "bad", [[cycle("fold")] * 9], workload="code", arm="mtp1")
+    path = next((store / "cycles").glob("bad*.parquet"))
+    damage_pages(path)
+    code, out, err = command("metrics", "--json", "--traces", store)
+    assert code == 0
+    assert [row["cycles"] for row in json.loads(out)["metrics"]] == [1]
+    assert err.count(path.name) == 1
+    code, out, err = command("sql", "SELECT * FROM cycles", "--json", "--traces", store)
+    assert (code, len(json.loads(out))) == (0, 1)
+    assert err.count(path.name) == 1
+
+
+@pytest.mark.parametrize(
+    ("room", "change"),
+    [
+        ("runs", {"schema_version": pl.lit("one")}),
+        ("runs", {"log_id": pl.lit("../../other/runs/log")}),
+        ("runs", {"raw_file": pl.lit("../secret.zst")}),
+        ("runs", {"raw_file": pl.lit("/etc/passwd")}),
+        ("cycles", {"emitted": pl.lit("two")}),
+        ("cycles", {"emitted": pl.struct(a=1)}),
+        ("requests", {"flags": pl.lit(3)}),
+    ],
+)
+def test_columns_that_cannot_be_what_they_are_called_leave_the_log_out(
+    store: Path, room: str, change: dict[str, pl.Expr]
+) -> None:
+    add_run(store, "good", [[cycle("bet+")]])
+    add_run(store, "log", [[cycle("fold")] * 3])
+    path = next((store / room).glob("log*.parquet"))
+    pl.read_parquet(path).with_columns(**change).write_parquet(path)
+    found = opened(store)
+    assert [d.log_id for d in found.damaged] == ["log"]
+    assert path.name in found.damaged[0].text
+    assert found.query("SELECT count(*) FROM cycles").item() == 1
+
+
+def test_a_pipe_among_the_files_is_not_waited_for(store: Path) -> None:
+    add_run(store, "good", [[cycle("bet+")]])
+    os.mkfifo(store / "runs" / "pipe.parquet")
+    (store / "runs" / "away.parquet").symlink_to("/etc/hostname")
+    found = opened(store)
+    assert sorted(d.log_id for d in found.damaged) == ["away", "pipe"]
+    assert found.query("SELECT count(*) FROM cycles").item() == 1

@@ -8,7 +8,9 @@ anyone may run on it.
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,14 @@ _ROWS = {
     "cycle_rows": (schema.CYCLES, "cycle_files"),
     "refused_rows": (schema.REFUSED, "refused_files"),
 }
+# Errors that the question alone can be blamed for.
+_OF_THE_TEXT = (
+    duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException,
+    duckdb.CatalogException, duckdb.PermissionException,
+)  # fmt: skip
+# Characters of an error of DuckDB that are shown: it may quote a whole query.
+LONGEST = 400
+_INEXACT = (pl.Decimal, pl.Int128)
 
 
 class Catalog:
@@ -44,9 +54,17 @@ class Catalog:
     def __init__(self, stores: Sequence[Path], origin: str = "--traces") -> None:
         # What a killed recorder left is committed before anyone asks.
         self.recovered = _mended(stores)
-        contents = store.read(stores)
         self.stores = list(stores)
         self.origin = origin
+        # Raise store.Unreadable when a log turns out to be damaged after answers were given
+        # with it, so that the whole command can be run again without it.
+        self.strict = False
+        self._spill = tempfile.mkdtemp(prefix="tauscope-spill-")
+        weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+        self._open()
+
+    def _open(self) -> None:
+        contents = store.read(self.stores)
         self.damaged = contents.damaged
         self.runs = contents.runs
         files = {name: contents.files(name) for _, name in _ROWS.values() if name}
@@ -57,9 +75,11 @@ class Catalog:
         # A bad UTF-8 label must not stop a reader: text columns are checked at import.
         self.con = duckdb.connect(":memory:", config={"autoload_known_extensions": False})
         every = [path for paths in files.values() for path in paths]
-        self.con.execute("SET allowed_paths = $paths", {"paths": every})
-        # A query too big for memory spills there, not into the caller's folder.
-        self.con.execute("SET temp_directory = $spill", {"spill": tempfile.gettempdir()})
+        # A pattern is checked as it is written, then each file that it means.
+        self.con.execute("SET allowed_paths = $paths", {"paths": [*every, *map(_literally, every)]})
+        # A query too big for memory spills there, not into the caller's folder. DuckDB lets SQL
+        # read the folder, so it is a fresh one that holds nothing of anybody else's.
+        self.con.execute("SET temp_directory = $spill", {"spill": self._spill})
         self.con.execute("SET enable_external_access = false")
         for view, (table, column) in _ROWS.items():
             self.con.execute(self._view(view, table, files[column or "run_files"]))
@@ -73,8 +93,7 @@ class Catalog:
         if not files:
             columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in table.columns)
             return f"CREATE VIEW {view} AS SELECT {columns} WHERE FALSE"
-        # DuckDB takes *, ? and [ for patterns; in brackets they mean themselves.
-        listed = ", ".join(comments.literal(re.sub(r"([*?\[])", r"[\1]", path)) for path in files)
+        listed = ", ".join(comments.literal(_literally(path)) for path in files)
         source = f"read_parquet([{listed}], union_by_name = true)"
         have = {row[0] for row in self.con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         columns = ", ".join(
@@ -95,11 +114,23 @@ class Catalog:
     def run(self, text: str, name: str, params: Mapping[str, Any]) -> pl.DataFrame:
         """Like `query`, for text that was put together; `name` stands before an error."""
         try:
-            frame = self.con.sql(text, params=dict(params) or None).pl()
+            frame = self._answer(text, params)
+        except _OF_THE_TEXT as error:
+            raise _problem(name, error) from error
         except duckdb.Error as error:
-            raise Problem(f"{name}: {str(error).strip()}") from error
-        decimals = [c for c, t in frame.schema.items() if t.base_type() in (pl.Decimal, pl.Int128)]
+            # Perhaps not the question but a file is at fault; that takes a while to find out.
+            found = store.unreadable(self.runs)
+            if not found:
+                raise _problem(name, error) from error
+            if self.strict:
+                raise store.Unreadable(found) from error
+            self._open()
+            return self.run(text, name, params)
+        decimals = [c for c, t in frame.schema.items() if t.base_type() in _INEXACT]
         return frame.with_columns(pl.col(decimals).cast(pl.Float64)) if decimals else frame
+
+    def _answer(self, text: str, params: Mapping[str, Any]) -> pl.DataFrame:
+        return self.con.sql(text, params=dict(params) or None).pl()
 
     def ask(self, text: str) -> pl.DataFrame:
         """The rows of one SELECT (or EXPLAIN of one) typed by a user.
@@ -110,7 +141,7 @@ class Catalog:
         try:
             statements = duckdb.extract_statements(text)
         except duckdb.Error as error:
-            raise Problem(f"sql: {str(error).strip()}") from error
+            raise _problem("sql", error) from error
         if len(statements) != 1:
             raise Problem(f"sql: {len(statements)} statements; give exactly one SELECT")
         kind = statements[0].type
@@ -125,6 +156,16 @@ class Catalog:
         if kind != duckdb.StatementType.SELECT:
             raise Problem("sql: only a SELECT may run here; the traces are read, never written")
         return self.run(text, "sql", {})
+
+
+def _problem(name: str, error: Exception) -> Problem:
+    text = str(error).strip() or type(error).__name__
+    return Problem(f"{name}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}")
+
+
+def _literally(path: str) -> str:
+    """`path` as DuckDB takes it: *, ? and [ are patterns, but in brackets mean themselves."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
 
 
 def _mended(stores: Sequence[Path]) -> list[str]:

@@ -8,6 +8,7 @@ reader sees the old state or the new one, never a half.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,14 @@ class Damage:
     store: Path
     log_id: str
     text: str
+
+
+class Unreadable(Problem):
+    """Logs turned out to be damaged while a question was answered; asked again, `read`
+    leaves them out."""
+
+    def __init__(self, found: Sequence[Damage]) -> None:
+        super().__init__("; ".join(damage.text for damage in found))
 
 
 @dataclass(slots=True)
@@ -174,43 +183,126 @@ def read(roots: Sequence[Path]) -> Contents:
 
 def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
     """The rows of one runs file, or the reason why they can't be used."""
+    about: Path = path
     try:
-        rows = pl.read_parquet(path, glob=False)
-        newest = rows["schema_version"].max() if "schema_version" in rows.columns else 0
-        if newest is not None and newest > schema.SCHEMA_VERSION:
+        # A pipe of that name would be waited for.
+        rows = pl.read_parquet(_inside(root, f"runs/{path.name}"), glob=False)
+        newest = pl.Series([0])
+        if "schema_version" in rows.columns:
+            newest = rows["schema_version"].cast(pl.Int64)
+        if (newest.max() or 0) > schema.SCHEMA_VERSION:
             return None, f"{path}: written by a newer tauscope; left out until you upgrade"
         rows = schema.conform(rows, schema.RUNS).with_columns(pl.lit(str(root)).alias("store"))
-        named = (
-            rows.select(
-                pl.concat_list(
-                    pl.col("cycle_files", "request_files", "refused_files").fill_null([])
-                ).explode()
-            )
-            .to_series()
-            .drop_nulls()
-            .unique()
-        )
-    except FileNotFoundError:
-        return None, ""  # replaced by a writer between the listing and the reading
-    except (pl.exceptions.PolarsError, OSError) as error:
-        return None, f"{path}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
-    for name in named:
-        try:
-            # Polars' own reader of footers would take * and [ in a path for a pattern.
-            parquet.read_metadata(_inside(root, name))
-        except (pa.ArrowException, OSError) as error:
-            return (
-                None,
-                f"{root / name}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}",
-            )
+        # What a file says of itself names others: it may only be what its own name says.
+        if set(rows["log_id"]) - {path.stem}:
+            raise OSError("it names another log than its own name does")
+        for name in rows["raw_file"].drop_nulls().unique():
+            _inside(root, name, must_exist=False)
+        for column, table in _NAMED:
+            for name in rows[column].explode().drop_nulls().unique(maintain_order=True):
+                about = root / name
+                _check_types(_inside(root, name), table)
+                if (known := _UNREADABLE.get(_mark(about))) is not None:
+                    raise OSError(known)
+    except FileNotFoundError as error:
+        if about == path and not path.is_symlink():
+            return None, ""  # replaced by a writer between the listing and the reading
+        return None, f"{about}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError, ValueError) as error:
+        return None, f"{about}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
     return rows, ""
 
 
-def _inside(root: Path, name: str) -> Path:
+_NAMED = (
+    ("cycle_files", schema.CYCLES),
+    ("request_files", schema.REQUESTS),
+    ("refused_files", schema.REFUSED),
+)
+# Files with a sound footer whose pages turned out to be damaged, in this process.
+_UNREADABLE: dict[tuple[str, int, int], str] = {}
+
+
+def _mark(path: Path) -> tuple[str, int, int]:
+    state = path.stat()
+    return str(path), state.st_mtime_ns, state.st_size
+
+
+def unreadable(runs: pl.DataFrame) -> list[Damage]:
+    """Read every file of `runs` (rows of Contents.runs) in full; the logs whose can't be.
+
+    Opening a store reads footers alone. This takes as long as reading all of it, so it is
+    for when a query has failed. From then on `read` leaves those logs out.
+    """
+    found = []
+    for root_text, log_id in runs.select("store", "log_id").unique(maintain_order=True).rows():
+        root = Path(root_text)
+        own = runs.filter((pl.col("store") == root_text) & (pl.col("log_id") == log_id))
+        for column, table in _NAMED:
+            for name in own[column].explode().drop_nulls().unique(maintain_order=True):
+                if error := _broken(root / name, table):
+                    text = f"{root / name}: damaged ({error}); {_remedy(root, log_id)}"
+                    found.append(Damage(root, log_id, text))
+    return list({(damage.store, damage.log_id): damage for damage in found}.values())
+
+
+def _broken(path: Path, table: schema.Table) -> str:
+    """What keeps a file from being read in full; empty where nothing does."""
+    mark = None
+    try:
+        mark = _mark(path)
+        schema.conform(pl.read_parquet(path, glob=False), table)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        text = _first_line(error)
+    except BaseException as error:
+        # Polars' own panics are no Exceptions.
+        if type(error).__name__ != "PanicException":
+            raise
+        text = _first_line(error)
+    else:
+        return ""
+    if mark is not None:
+        _UNREADABLE[mark] = text
+    return text
+
+
+def _check_types(path: Path, table: schema.Table) -> None:
+    """Raises OSError where a column is of a kind that can't be what its name says."""
+    # Polars' own reader of footers would take * and [ in a path for a pattern.
+    wanted = _kinds(table)
+    for column in parquet.read_metadata(path).schema.to_arrow_schema():
+        kind = _kind(column.type)
+        if column.name in wanted and kind not in ("null", wanted[column.name]):
+            raise OSError(f"column {column.name} is {column.type}")
+
+
+@functools.cache
+def _kinds(table: schema.Table) -> dict[str, str]:
+    return {f.name: _kind(f.type) for f in schema.empty(table).to_arrow().schema}
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A word for types that are cast into each other without harm."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"[{_kind(kind.value_type)}]"
+    if pa.types.is_struct(kind):
+        return f"{{{', '.join(f'{field.name} {_kind(field.type)}' for field in kind)}}}"
+    return str(kind)
+
+
+def _inside(root: Path, name: str, must_exist: bool = True) -> Path:
     """`name` under `root`; a store from a stranger may not point outside itself."""
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()):
         raise OSError(f"{name} is outside the store")
+    if path.exists() or must_exist:
+        if not path.exists():
+            raise FileNotFoundError(f"{name} is not there")
+        if not path.is_file():
+            raise OSError(f"{name} is no file")
     return path
 
 

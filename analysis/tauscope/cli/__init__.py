@@ -70,6 +70,20 @@ def _register(app: typer.Typer) -> None:
     app.command(no_args_is_help=True)(experiment.experiment)
 
 
+def _run(app: typer.Typer) -> None:
+    """Run the command; once more whenever a log turned out to be damaged on the way."""
+    while True:
+        try:
+            app()
+        except Problem as problem:
+            # Loaded by the command itself, if at all: it is too heavy to load for every one.
+            store = sys.modules.get("tauscope.store")
+            if store is None or not isinstance(problem, store.Unreadable):
+                raise
+        else:
+            return
+
+
 def main() -> None:
     """Run the command line; a Problem becomes one line on standard error and its exit code."""
     from tauscope.cli.output import clean
@@ -77,7 +91,7 @@ def main() -> None:
     app = _app()
     _register(app)
     try:
-        app()
+        _run(app)
     except Problem as problem:
         sys.stderr.write(clean(str(problem)) + "\n")
         sys.exit(problem.code)

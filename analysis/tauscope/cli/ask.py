@@ -155,8 +155,14 @@ def sql(
     The traces can be read and nothing can be written. `tauscope schema` lists tables, columns
     and macros.
     """
+    text = sys.stdin.read() if query == "-" else query
     data = output.opened(traces)
-    rows = data.ask(sys.stdin.read() if query == "-" else query)
+    data.strict = False  # one question: it is simply asked again
+    known = len(data.damaged)
+    rows = data.ask(text)
+    if len(data.damaged) > known:
+        for damage in data.damaged:
+            output.note(damage.text)
     if json:
         output.emit_json(rows)
     else:

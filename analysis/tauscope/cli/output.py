@@ -178,4 +178,5 @@ def opened(traces: Sequence[str] | None) -> Catalog:
         note(line)
     for damage in data.damaged:
         note(damage.text)
+    data.strict = True
     return data
