@@ -209,7 +209,8 @@ class NativeReader:
             lines.unique().select(
                 "run_id", lines=pl.lit(1, pl.Int64), first_line="line", last_line="line"
             ),
-            cycles.select("run_id", drafting=drafts, judging=judged),
+            # A trace has a record for every cycle.
+            cycles.select("run_id", drafting=drafts, judging=judged, hidden_cycles=pl.lit(False)),
             refused.select("run_id", refused_rows=pl.lit(1, pl.Int64)),
             unfit.select(
                 "run_id",
@@ -229,7 +230,7 @@ class NativeReader:
                 pl.col(*sums).sum(),
                 pl.col("first_line").min(),
                 pl.col("last_line").max(),
-                pl.col("drafting", "judging").max(),
+                pl.col("drafting", "judging", "hidden_cycles").max(),
                 flat["facts"],
                 flat["unfit_examples"].head(3),
                 flat["unknown_kinds"].unique(maintain_order=True),

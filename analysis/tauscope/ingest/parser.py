@@ -241,6 +241,7 @@ class LogParser:
         refused = self._native.uncover(refused)
         requests = self._native.uncover(requests, "first_line")
         runs.count_cycles(self._runs, good, refused)
+        runs.count_requests(self._runs, requests)
         for index in marks.filter(pl.col("rule") != Rule.NOTE)["run"].unique().to_list():
             self._runs[index].spoke = True
         if requests.height:
@@ -302,6 +303,7 @@ class LogParser:
             # The engine printed its own count.
             return batch
         self.tokens_used = True
+        run.exact = self.tokens
         count, rate = self.tokens, None
         if "decode_tokens_per_s" in request.columns:
             rate = request["decode_tokens_per_s"][0]

@@ -37,6 +37,11 @@ class Run:
     misses: int = 0
     timed: int = 0  # legacy timing lines other than `sample`
     sampled: int = 0
+    silent: int = 0  # legacy cycles of the path whose misses and folds may print nothing
+    miss_lines: int = 0
+    told_tokens: int = 0  # tokens of the requests that the engine counted
+    told_requests: int = 0
+    exact: int | None = None  # the count given for the run's only request
     threshold: float | None = None
     spoke: bool = False  # a speed or request line was seen
 
@@ -65,6 +70,30 @@ class Run:
         if depth is not None or "started" not in self.facts:
             return None
         return False
+
+    @property
+    def hidden_cycles(self) -> bool | None:
+        """Whether cycles may be missing that printed nothing; null when that can't be told.
+
+        On the legacy path a miss and a fold each need a switch of their own to be
+        printed. That both were on, or an exact count of tokens that the cycles add
+        up to, shows that none is missing (ds4-logs.md, dark cycles).
+        """
+        if not self.cycles:
+            return None
+        if self.silent and not (self.timed and (self.miss_lines or self._adds_up)):
+            return True
+        return None if "dspark" in self.dialects else False
+
+    @property
+    def _adds_up(self) -> bool:
+        """Whether every token of an exact count is that of a known cycle."""
+        if self.uncounted:
+            return False
+        emitted = self.emitted + self.unlogged
+        if self.exact is not None:
+            return self.exact == emitted
+        return 0 < self.requests == self.told_requests and self.told_tokens == emitted
 
     def row(self, log_id: str, index: int) -> dict:
         """The run's row of `runs`, `index` its place; what the log can't tell is left out."""
@@ -98,6 +127,7 @@ class Run:
             "unknown_kinds": sorted(self.kinds),
             "refused_rows": self.refused,
             "unlogged_cycles": self.unlogged,
+            "hidden_cycles": self.hidden_cycles,
         }
 
 
@@ -107,6 +137,29 @@ def frame(rows: list[dict]) -> pl.DataFrame:
     return pl.DataFrame(
         [{name: row.get(name) for name in names} for row in rows], schema=RUNS.polars()
     )
+
+
+_SUMS = (
+    "cycles", "emitted", "uncounted", "speculated", "misses", "timed", "sampled", "silent",
+    "miss_lines",
+)  # fmt: skip
+
+
+def count_requests(runs: dict[int, Run], requests: pl.DataFrame) -> None:
+    """Add a block's requests (new or changed, with `run`); a count comes once, at the end."""
+    if not requests.height:
+        return
+    if "generated_tokens" not in requests.columns:
+        requests = requests.with_columns(generated_tokens=pl.lit(None, pl.Int64))
+    told = pl.col("generated_tokens")
+    table = requests.group_by("run").agg(
+        pl.col("request_id").max() + 1, told.sum().alias("sum"), told.count().alias("count")
+    )
+    for index, known, tokens, counted in table.iter_rows():
+        run = runs[index]
+        run.requests = max(run.requests, known)
+        run.told_tokens += tokens
+        run.told_requests += counted
 
 
 def count_cycles(runs: dict[int, Run], good: pl.DataFrame, refused: pl.DataFrame) -> None:
@@ -121,6 +174,10 @@ def count_cycles(runs: dict[int, Run], good: pl.DataFrame, refused: pl.DataFrame
         (outcome == "missed").sum().alias("misses"),
         rule.is_in([*timing, int(Rule.OTHER)]).sum().alias("timed"),
         (rule == Rule.SAMPLE).sum().alias("sampled"),
+        ((pl.col("dialect") == "legacy") & ~rule.is_in([int(Rule.COMBINED), int(Rule.SAMPLE)]))
+        .sum()
+        .alias("silent"),
+        (rule == Rule.MISS).sum().alias("miss_lines"),
         pl.col("threshold").drop_nulls().first(),
         pl.col("dialect").unique(),
         pl.col("path")
@@ -132,7 +189,7 @@ def count_cycles(runs: dict[int, Run], good: pl.DataFrame, refused: pl.DataFrame
     )
     for row in table.iter_rows(named=True):
         run = runs[row["run"]]
-        for name in ("cycles", "emitted", "uncounted", "speculated", "misses", "timed", "sampled"):
+        for name in _SUMS:
             setattr(run, name, getattr(run, name) + row[name])
         if run.threshold is None:
             run.threshold = row["threshold"]
