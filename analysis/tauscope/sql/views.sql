@@ -51,12 +51,14 @@ FROM (SELECT run_id, UNNEST(unfit_examples) AS example FROM run_rows);
 -- Warm-up: how many first cycles of a run are slower than the rest and stay out of time
 -- ratios. A cycle's time is held against the median of its outcome in the same request
 -- (another prompt may be slower all through) from cycle 32 to 4095; the warm-up ends where
--- eight cycles in a row average less than 5 % above it. A run that never settles, or is too
--- short to tell, has none.
+-- eight cycles in a row average less than 5 % above it. A run that never settles has none,
+-- nor has one of 512 cycles or less: there any disturbance would pass for warm-up.
 CREATE VIEW warmup AS
-WITH settled AS (
+WITH long AS (
+  SELECT run_id FROM cycle_rows WHERE cycle = 512
+), settled AS (
   SELECT run_id, request_id, outcome, MEDIAN(wall_ms) AS usual_ms
-  FROM cycle_rows
+  FROM cycle_rows SEMI JOIN long USING (run_id)
   WHERE cycle BETWEEN 32 AND 4095 AND wall_ms > 0
   GROUP BY run_id, request_id, outcome
   HAVING COUNT(*) >= 8
