@@ -7,13 +7,14 @@ import json
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 import zstandard
 from conftest import Command
 from frames import opened
 from logs import ALL, FOLD, MISS, SPEED, START, TEN, TEN_DARK, served
 
-from tauscope import metrics, rawlines
+from tauscope import labels, metrics, rawlines
 from tauscope.errors import Problem
 from tauscope.ingest import source
 from tauscope.ingest.importer import Imported, Labels, import_log
@@ -284,3 +285,56 @@ def test_a_check_needs_a_native_trace(store: Path, tmp_path: Path) -> None:
     log = source.find([written(tmp_path, "same.log", ALL)])[0]
     with pytest.raises(Problem, match="--beside needs a native trace"):
         put(store, written(tmp_path, "run.log", TEN), beside=log)
+
+
+def noise(path: Path) -> None:
+    """Leave the Parquet footer as it is, and make noise of everything before it."""
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    data[4:-footer] = bytes((n * 37 + 11) % 251 for n in range(len(data) - footer - 4))
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+@pytest.mark.parametrize("damage", [noise, cut, Path.unlink])
+@pytest.mark.parametrize("room", ["cycles", "requests"])
+@pytest.mark.parametrize("again", ["kept", "log"])
+def test_the_log_again_mends_damaged_rows_and_keeps_the_labels(
+    store: Path, tmp_path: Path, damage, room: str, again: str
+) -> None:
+    path = written(tmp_path, "run.log", TEN)
+    put(store, path)
+    path.write_text(TEN + START + ALL + SPEED)
+    log_id = put(store, path, workload="code", arm="mtp2", prompt_id="p1").log_id
+    put(store, written(tmp_path, "other.log", START + FOLD + SPEED), workload="chat")
+    column = {"cycles": "cycle_files", "requests": "request_files"}[room]
+    damage(store / pl.read_parquet(store / "runs" / f"{log_id}.parquet")[column][0][0])
+    kept = store / "raw" / f"{log_id}.log.zst"
+    done = put(store, kept if again == "kept" else path)
+    assert (done.status, done.log_id) == ("restored", log_id)
+    data = opened(store)
+    assert data.damaged == []
+    rows = data.query("SELECT c.workload, c.arm, c.prompt_id, r.source, count(*) "
+                      "FROM cycles AS c JOIN runs AS r USING (run_id) "
+                      "GROUP BY ALL ORDER BY 1")  # fmt: skip
+    assert rows.rows() == [("chat", None, None, "other.log", 1),
+                           ("code", "mtp2", "p1", "run.log", 11)]  # fmt: skip
+    assert put(store, path).status == "unchanged"
+
+
+def test_a_label_given_while_a_grown_log_is_read_is_kept(store: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, "run.log", TEN)
+    log_id = put(store, path, workload="code").log_id
+    path.write_text(TEN + START + ALL + SPEED)
+    told = []
+
+    def meanwhile(_: int) -> None:
+        told.append(labels.label(store, [log_id], Labels(workload="chat", arm="off")))
+
+    import_log(source.find([path])[0], store, progress=meanwhile)
+    assert told
+    rows = opened(store).query("SELECT DISTINCT workload, arm FROM runs")
+    assert rows.rows() == [("chat", "off")]

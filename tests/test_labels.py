@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -131,3 +133,27 @@ def test_a_label_given_at_import_needs_no_request(store: Path, tmp_path: Path) -
     import_log(source.find([path])[0], store, Labels("code", "mtp2", "p1"))
     rows = opened(store).query("SELECT DISTINCT workload, arm, prompt_id FROM requests")
     assert rows.equals(pl.DataFrame({"workload": ["code"], "arm": ["mtp2"], "prompt_id": ["p1"]}))
+
+
+def test_labels_given_at_the_same_time_are_all_kept(
+    store: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, second, seen = labels.read_rows, threading.Event(), []
+
+    def slow(root: Path, log_id: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        rows = read(root, log_id)
+        seen.append(rows)
+        if len(seen) > 1:
+            second.set()
+        second.wait(0.3)  # time enough for another to read the same rows, were it let
+        return rows
+
+    monkeypatch.setattr(labels, "read_rows", slow)
+    with ThreadPoolExecutor(3) as pool:
+        jobs = [
+            pool.submit(labels.label, store, [f"{run_id}:{n}"], Labels(workload=f"w{n}"))
+            for n in range(3)
+        ]
+        for job in jobs:
+            job.result()
+    assert [row[1] for row in by_request(store)] == ["w0", "w1", "w2"]

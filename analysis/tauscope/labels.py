@@ -101,10 +101,17 @@ def label(
                 f"{log_id}: is still being recorded; label it when that is over (or give "
                 "labels and rules to tauscope record)"
             )
-        runs, requests = read_rows(root, log_id)
-        new_runs, new_requests = _relabelled(runs, requests, chosen, labels, rules)
-        if not (new_runs.equals(runs) and new_requests.equals(requests)):
-            store.relabel(root, log_id, new_runs, new_requests)
+        # What another command changes at the same time is read before it is written.
+        with store.locked(root):
+            try:
+                runs, requests = read_rows(root, log_id)
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise Problem(
+                    f"{log_id}: can't be read ({store.first_line(error)}); import it again"
+                ) from None
+            new_runs, new_requests = _relabelled(runs, requests, chosen, labels, rules)
+            if not (new_runs.equals(runs) and new_requests.equals(requests)):
+                store.relabel(root, log_id, new_runs, new_requests)
         before = pl.concat([_rows(runs, None), _rows(requests, "request_id")])
         after = pl.concat([_rows(new_runs, None), _rows(new_requests, "request_id")])
         changed = before.select(pl.struct("workload", "arm", "prompt_id")).to_series()

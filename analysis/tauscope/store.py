@@ -65,10 +65,16 @@ class Contents:
 
 @contextlib.contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Hold the store's write lock; commits are short, so waiting is the right thing."""
+    """Hold the store's write lock; commits are short, so waiting is the right thing.
+
+    Whoever changes what is there reads it under the same lock, so it may be taken again
+    by a thread that holds it.
+    """
     root.mkdir(parents=True, exist_ok=True)
     try:
-        with filelock.FileLock(root / ".lock", timeout=120):
+        # One object a path is what makes it reentrant.
+        lock = filelock.FileLock(root.resolve() / ".lock", timeout=120, is_singleton=True)
+        with lock:
             yield
     except filelock.Timeout:
         raise Problem(
@@ -185,32 +191,38 @@ def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
     """The rows of one runs file, or the reason why they can't be used."""
     about: Path = path
     try:
-        # A pipe of that name would be waited for.
-        rows = pl.read_parquet(_inside(root, f"runs/{path.name}"), glob=False)
-        newest = pl.Series([0])
-        if "schema_version" in rows.columns:
-            newest = rows["schema_version"].cast(pl.Int64)
-        if (newest.max() or 0) > schema.SCHEMA_VERSION:
+        rows = read_runs(root, path.stem)
+        if (rows["schema_version"].max() or 0) > schema.SCHEMA_VERSION:
             return None, f"{path}: written by a newer tauscope; left out until you upgrade"
-        rows = schema.conform(rows, schema.RUNS).with_columns(pl.lit(str(root)).alias("store"))
-        # What a file says of itself names others: it may only be what its own name says.
-        if set(rows["log_id"]) - {path.stem}:
-            raise OSError("it names another log than its own name does")
-        for name in rows["raw_file"].drop_nulls().unique():
-            _inside(root, name, must_exist=False)
         for column, table in _NAMED:
             for name in rows[column].explode().drop_nulls().unique(maintain_order=True):
                 about = root / name
-                _check_types(_inside(root, name), table)
+                _check_types(inside(root, name), table)
                 if (known := _UNREADABLE.get(_mark(about))) is not None:
                     raise OSError(known)
     except FileNotFoundError as error:
         if about == path and not path.is_symlink():
             return None, ""  # replaced by a writer between the listing and the reading
-        return None, f"{about}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
+        return None, f"{about}: damaged ({first_line(error)}); {_remedy(root, path.stem)}"
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError, ValueError) as error:
-        return None, f"{about}: damaged ({_first_line(error)}); {_remedy(root, path.stem)}"
-    return rows, ""
+        return None, f"{about}: damaged ({first_line(error)}); {_remedy(root, path.stem)}"
+    return rows.with_columns(pl.lit(str(root)).alias("store")), ""
+
+
+def read_runs(root: Path, log_id: str) -> pl.DataFrame:
+    """The run rows of one log, whatever became of the files that they name.
+
+    Raises OSError or polars' errors when they can't be read or point outside the store.
+    """
+    # A pipe of that name would be waited for.
+    path = inside(root, f"runs/{log_id}.parquet")
+    rows = schema.conform(pl.read_parquet(path, glob=False), schema.RUNS)
+    # What a file says of itself names others: it may only be what its own name says.
+    if set(rows["log_id"]) - {log_id}:
+        raise OSError("it names another log than its own name does")
+    for name in rows["raw_file"].drop_nulls().unique():
+        inside(root, name, must_exist=False)
+    return rows
 
 
 _NAMED = (
@@ -252,12 +264,12 @@ def _broken(path: Path, table: schema.Table) -> str:
         mark = _mark(path)
         schema.conform(pl.read_parquet(path, glob=False), table)
     except (pl.exceptions.PolarsError, OSError) as error:
-        text = _first_line(error)
+        text = first_line(error)
     except BaseException as error:
         # Polars' own panics are no Exceptions.
         if type(error).__name__ != "PanicException":
             raise
-        text = _first_line(error)
+        text = first_line(error)
     else:
         return ""
     if mark is not None:
@@ -293,7 +305,7 @@ def _kind(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def _inside(root: Path, name: str, must_exist: bool = True) -> Path:
+def inside(root: Path, name: str, must_exist: bool = True) -> Path:
     """`name` under `root`; a store from a stranger may not point outside itself."""
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()):
@@ -306,7 +318,8 @@ def _inside(root: Path, name: str, must_exist: bool = True) -> Path:
     return path
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
+    """Why, in few words."""
     return str(error).splitlines()[0][:160] if str(error) else type(error).__name__
 
 

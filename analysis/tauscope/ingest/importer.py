@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ STATUSES = {
     "continued": "a log that was in the store has grown",
     "recounted": "the same log, read again with what was given",
     "relabelled": "the same log, with other labels",
+    "restored": "the same log, its damaged rows made again",
     "unchanged": "already in the store",
 }
 
@@ -105,34 +107,58 @@ def import_log(
     can't be read, or whose several requests can't share one token count.
     """
     labels = labels or Labels()
-    held = held_logs(root)
-    found = _restored(log, root) or identity.identify(log, held, root)
+    held, damaged = held_logs(root)
+    found = _restored(log, held, root) or identity.identify(log, held, root)
     if marker.path_of(root, found.log_id).exists():
         raise Problem(
             f"{log.name}: is log {found.log_id}, which is still being recorded; import it when "
             "that is over"
         )
     if found.kind in (identity.SAME, identity.OLDER):
-        runs, requests = read_rows(root, found.log_id)
-        counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}
-        read_again = found.kind == identity.SAME and (
-            beside is not None
-            or any(
-                value is not None and runs[name].to_list() != [value] * runs.height
-                for name, value in counts_given.items()
+        runs = store.read_runs(root, found.log_id)
+        if _is_whole(root, runs, damaged):
+            counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}
+            read_again = found.kind == identity.SAME and (
+                beside is not None
+                or any(
+                    value is not None and runs[name].to_list() != [value] * runs.height
+                    for name, value in counts_given.items()
+                )
             )
-        )
-        if not read_again:
-            changed = apply_labels(runs, labels)
-            done = Imported(log.name, "unchanged", found.log_id, runs, requests)
-            if not changed.equals(runs):
-                store.relabel(root, found.log_id, changed, requests)
-                done = Imported(log.name, "relabelled", found.log_id, changed, requests)
-            done.outcomes, done.emitted = stored_counts(root, changed)
-            return done
+            if not read_again:
+                return _relabelled(log, root, found.log_id, labels)
+        elif found.kind == identity.OLDER:
+            raise Problem(
+                f"{log.name}: is the beginning of log {found.log_id}, whose rows are damaged; "
+                f"run first: tauscope import {root / 'raw' / found.log_id}.log.zst"
+            )
         tokens = tokens if tokens is not None else runs["tokens_exact"].max()
         max_tokens = max_tokens if max_tokens is not None else runs["max_tokens"].max()
-    return _parse(log, root, found, labels, tokens, max_tokens, beside, progress)
+    done = _parse(log, root, found, labels, tokens, max_tokens, beside, progress)
+    if found.kind == identity.SAME and found.log_id in damaged:
+        done.status = "restored"
+    return done
+
+
+def _is_whole(root: Path, runs: pl.DataFrame, damaged: set[str]) -> bool:
+    """Can all rows of a log be read? If not, its name is put among the `damaged`."""
+    if store.unreadable(runs.with_columns(pl.lit(str(root)).alias("store"))):
+        damaged.add(runs["log_id"][0])
+    return not damaged.intersection(runs["log_id"])
+
+
+def _relabelled(log: Log, root: Path, log_id: str, labels: Labels) -> Imported:
+    """A log that is in the store already, under `labels` where they are given."""
+    # Another command may be labelling it too: what is changed is read under the lock.
+    with store.locked(root):
+        runs, requests = read_rows(root, log_id)
+        changed = apply_labels(runs, labels)
+        done = Imported(log.name, "unchanged", log_id, changed, requests)
+        if not changed.equals(runs):
+            store.relabel(root, log_id, changed, requests)
+            done.status = "relabelled"
+    done.outcomes, done.emitted = stored_counts(root, changed)
+    return done
 
 
 def _parse(
@@ -173,9 +199,11 @@ def _parse(
         pl.lit(found.sha256).alias("raw_sha256"),
         pl.lit(found.bytes, dtype=pl.Int64).alias("raw_bytes"),
     )
-    runs, requests = _keep_labels(root, found, runs, requests)
-    runs = apply_labels(runs, labels)
-    writer.commit(runs, requests)
+    # A label that another command gives while this one reads is not lost.
+    with store.locked(root):
+        runs, requests = _keep_labels(root, found, runs, requests)
+        runs = apply_labels(runs, labels)
+        writer.commit(runs, requests)
     store.collect_orphans(root)
     status = {identity.NEW: "imported", identity.GROWN: "continued"}.get(found.kind, "recounted")
     return Imported(
@@ -243,24 +271,29 @@ def apply_labels(runs: pl.DataFrame, labels: Labels) -> pl.DataFrame:
     )
 
 
-def held_logs(root: Path) -> pl.DataFrame:
-    """Logs of a store, one row each: log_id, raw_bytes, raw_sha256, raw_file."""
-    runs = store.read([root]).runs if (root / "runs").is_dir() else schema.empty(schema.RUNS)
-    return runs.select("log_id", "raw_bytes", "raw_sha256", "raw_file").unique(
-        "log_id", maintain_order=True
-    )
+def held_logs(root: Path) -> tuple[pl.DataFrame, set[str]]:
+    """(logs of a store, one row each, and which of them are damaged): log_id, raw_bytes,
+    raw_sha256, raw_file, source."""
+    names = ["log_id", "raw_bytes", "raw_sha256", "raw_file", "source"]
+    contents = store.read([root])
+    frames = [contents.runs.select(names)]
+    for damage in contents.damaged:
+        # What is damaged is known still, so that it can be made again in its place.
+        with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+            frames.append(store.read_runs(root, damage.log_id).select(names))
+    held = pl.concat(frames).unique("log_id", maintain_order=True)
+    return held, {damage.log_id for damage in contents.damaged}
 
 
 def read_rows(root: Path, log_id: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(run rows, request rows) of one log as they are on disk."""
-    runs = schema.conform(
-        pl.read_parquet(root / "runs" / f"{log_id}.parquet", glob=False), schema.RUNS
-    )
-    names = runs["request_files"].explode().drop_nulls().unique(maintain_order=True)
-    frames = [
-        schema.conform(pl.read_parquet(root / name, glob=False), schema.REQUESTS) for name in names
-    ]
-    return runs, pl.concat(frames) if frames else schema.empty(schema.REQUESTS)
+    runs = store.read_runs(root, log_id)
+    return runs, pl.concat([schema.empty(schema.REQUESTS), *_requests(root, runs)])
+
+
+def _requests(root: Path, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    for name in runs["request_files"].explode().drop_nulls().unique(maintain_order=True):
+        yield schema.conform(pl.read_parquet(store.inside(root, name), glob=False), schema.REQUESTS)
 
 
 def stored_counts(root: Path, runs: pl.DataFrame) -> tuple[dict[str, int], int | None]:
@@ -281,9 +314,13 @@ def _keep_labels(
     root: Path, found: identity.Identity, runs: pl.DataFrame, requests: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Carry labels over to a log that is parsed again; a new run takes the log's last ones."""
-    if found.kind == identity.NEW or not (root / "runs" / f"{found.log_id}.parquet").exists():
-        return runs, requests
-    old_runs, old_requests = read_rows(root, found.log_id)
+    try:
+        old_runs = store.read_runs(root, found.log_id)
+    except (OSError, pl.exceptions.PolarsError):
+        return runs, requests  # new, or what it said is lost
+    old_requests = schema.empty(schema.REQUESTS)
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+        old_requests = pl.concat([old_requests, *_requests(root, old_runs)])
     names = ["workload", "arm", "prompt_id"]
     runs = (
         runs.drop(names)
@@ -296,6 +333,14 @@ def _keep_labels(
             for name in names
         )
     )
+    if found.kind == identity.SAME:
+        # The same bytes say no less than before: what they don't say, a recorder had added.
+        told = [n for n in runs.columns if n not in {*names, "run_id", "source", "source_kind"}]
+        before = old_runs.select("run_id", pl.exclude("run_id").name.prefix("old_"))
+        runs = runs.join(before, on="run_id", how="left", maintain_order="left").with_columns(
+            *(pl.coalesce(n, f"old_{n}") for n in told),
+            *(pl.coalesce(f"old_{n}", n).alias(n) for n in ("source", "source_kind")),
+        )
     own = ["workload", "prompt_id"]
     kept = old_requests.select("run_id", "request_id", *(pl.col(n).alias(f"old_{n}") for n in own))
     requests = requests.join(
@@ -335,12 +380,12 @@ def _check(
         )
 
 
-def _restored(log: Log, root: Path) -> identity.Identity | None:
+def _restored(log: Log, held: pl.DataFrame, root: Path) -> identity.Identity | None:
     """A log that is read back from this store's own raw folder keeps its name."""
     if not _is_kept(log, root):
         return None
     log_id = log.parts[0].name.removesuffix(".log.zst")
-    found = identity.identify(log, held_logs(root), root)
+    found = identity.identify(log, held, root)
     if found.kind == identity.NEW:
         return identity.Identity(identity.NEW, log_id, found.sha256, found.bytes)
     return found
