@@ -320,7 +320,7 @@ def test_the_log_again_mends_damaged_rows_and_keeps_the_labels(
     rows = data.query("SELECT c.workload, c.arm, c.prompt_id, r.source, count(*) "
                       "FROM cycles AS c JOIN runs AS r USING (run_id) "
                       "GROUP BY ALL ORDER BY 1")  # fmt: skip
-    assert rows.rows() == [("chat", None, None, "other.log", 1),
+    assert rows.rows() == [("chat", "unlabelled", None, "other.log", 1),
                            ("code", "mtp2", "p1", "run.log", 11)]  # fmt: skip
     assert put(store, path).status == "unchanged"
 
