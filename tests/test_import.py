@@ -338,3 +338,47 @@ def test_a_label_given_while_a_grown_log_is_read_is_kept(store: Path, tmp_path: 
     assert told
     rows = opened(store).query("SELECT DISTINCT workload, arm FROM runs")
     assert rows.rows() == [("chat", "off")]
+
+
+def test_the_same_bytes_under_another_name_say_whose_labels_they_change(
+    store: Path, tmp_path: Path, command: Command
+) -> None:
+    put(store, written(tmp_path, "one.log", TEN), workload="code", arm="mtp2")
+    other = written(tmp_path, "two.log", TEN)
+    code, out, err = command("import", other, "--arm", "off", "--json", "--traces", store)
+    assert (code, json.loads(out)["logs"][0]["status"]) == (0, "relabelled")
+    assert err.count("\n") == 1
+    assert "two.log: the same bytes are in the store already as one.log (arm mtp2)" in err
+    # The log under its own name is relabelled without a word.
+    assert command("import", tmp_path / "one.log", "--arm", "x", "--traces", store)[2] == ""
+
+
+def test_numbers_behind_a_name_are_ages_only_of_what_is_a_log(
+    store: Path, tmp_path: Path, command: Command
+) -> None:
+    def parts(*names: str) -> list[list[str]]:
+        found = source.find([written(tmp_path, name, TEN) for name in names])
+        return sorted([part.name for part in log.parts] for log in found)
+
+    assert parts("bench.1", "bench.2") == [["bench.1"], ["bench.2"]]
+    assert parts("day-20260801", "day-20260802") == [["day-20260801"], ["day-20260802"]]
+    assert parts("old.1", "old") == [["old.1", "old"]]
+    assert parts("server.log.1", "server.log.2.gz") == [["server.log.2.gz", "server.log.1"]]
+    assert parts("run.err.1", "run.err.2") == [["run.err.2", "run.err.1"]]
+    _, out, _ = command("import", tmp_path / "old.1", tmp_path / "old", "--traces", store)
+    assert "2 read as one, oldest first: old.1, old" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--arm", ""), ("--workload", " "), ("--prompt-id", "\t"), ("--tokens", 1 << 63),
+     ("--max-tokens", 10**12 + 1), ("--tokens", 0)],
+)  # fmt: skip
+def test_a_label_or_count_that_says_nothing_is_wrong_use(
+    store: Path, tmp_path: Path, command: Command, words: tuple[object, ...]
+) -> None:
+    code, _, err = command("import", written(tmp_path, "a.log", TEN), *words, "--traces", store)
+    assert code == 2
+    assert str(words[0]) in err
+    assert "Traceback" not in err
+    assert not store.exists()

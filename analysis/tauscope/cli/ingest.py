@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauscope.cli import output
-from tauscope.cli.options import Json, Store, Traces
+from tauscope.cli.options import MOST, Json, Store, Traces, named
 from tauscope.errors import Problem
 
 if TYPE_CHECKING:
@@ -17,15 +17,25 @@ if TYPE_CHECKING:
 
 Workload = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What was generated: agent, code, technical, prose, chat, …"),
+    typer.Option(
+        callback=named,
+        metavar="NAME",
+        help="What was generated: agent, code, technical, prose, chat, …",
+    ),
 ]
 Arm = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What speculation did: off, mtp1, mtp2, shadow, …"),
+    typer.Option(
+        callback=named, metavar="NAME", help="What speculation did: off, mtp1, mtp2, shadow, …"
+    ),
 ]
 PromptId = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Name of the prompt; the same name pairs runs of two arms."),
+    typer.Option(
+        callback=named,
+        metavar="NAME",
+        help="Name of the prompt; the same name pairs runs of two arms.",
+    ),
 ]
 
 
@@ -36,11 +46,15 @@ def import_(
     prompt_id: PromptId = None,
     tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Exact number of tokens the one request generated."),
+        typer.Option(
+            metavar="N", min=1, max=MOST, help="Exact number of tokens the one request generated."
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="A limit that was set (-n); never taken as a count."),
+        typer.Option(
+            metavar="N", min=1, max=MOST, help="A limit that was set (-n); never taken as a count."
+        ),
     ] = None,
     beside: Annotated[
         Path | None,
@@ -101,6 +115,9 @@ def import_(
     else:
         for summary in imported:
             output.show(*_told(summary, importer.STATUSES))
+    for item in imported:
+        for line in item["notes"]:
+            output.note(line)
     for problem in problems:
         output.note(str(problem))
     if problems:
@@ -128,6 +145,9 @@ def _told(summary: dict[str, Any], statuses: dict[str, str]) -> list[Any]:
         ("rows refused", str(summary["refused_rows"])),
         ("lines ignored", f"{summary['ignored_lines']} of {summary['lines']}"),
     ]
+    if summary["parts"]:
+        pieces = f"{len(summary['parts'])} read as one, oldest first: {', '.join(summary['parts'])}"
+        rows.insert(1, ("parts", pieces))
     parts: list[Any] = [output.table(output.short(summary["source"]), ["", ""], rows)]
     for example in summary["unfit_examples"]:
         parts.append(

@@ -24,6 +24,15 @@ Where = Annotated[
         "--where", metavar="COLUMN=VALUE", help="Only these rows, as arm=mtp1; repeat to narrow."
     ),
 ]
+# More tokens than any request has; counts are sums of 64 bits.
+MOST = 10**12
+
+
+def named(label: str | None) -> str | None:
+    """A label as it was given; one that shows nothing is wrong use."""
+    if label is not None and not label.strip():
+        raise typer.BadParameter("an empty label says nothing; leave it out")
+    return label
 
 
 def where_of(pairs: list[str] | None) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import typer
 
 from tauscope.cli import output
 from tauscope.cli.ingest import Arm, PromptId, Workload
-from tauscope.cli.options import Store, Traces
+from tauscope.cli.options import MOST, Store, Traces
 
 if TYPE_CHECKING:
     from tauscope.record.recorder import Recorded
@@ -26,11 +26,15 @@ def record(
     prompt_id: PromptId = None,
     tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Exact number of tokens the one request generates."),
+        typer.Option(
+            metavar="N", min=1, max=MOST, help="Exact number of tokens the one request generates."
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="A limit that is set (-n); never taken as a count."),
+        typer.Option(
+            metavar="N", min=1, max=MOST, help="A limit that is set (-n); never taken as a count."
+        ),
     ] = None,
     rules: Annotated[
         Path | None,

@@ -54,6 +54,10 @@ class Imported:
     requests: pl.DataFrame
     outcomes: dict[str, int] = field(default_factory=dict)
     emitted: int | None = None
+    # Names of the rotated parts that were read as one log, oldest first.
+    parts: list[str] = field(default_factory=list)
+    # What to know before trusting the labels, in whole lines.
+    notes: list[str] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
         """Counts for people and for --json; None where a count is unknown."""
@@ -66,6 +70,8 @@ class Imported:
             "source": self.source,
             "status": self.status,
             "log_id": self.log_id,
+            "parts": self.parts,
+            "notes": self.notes,
             "runs": self.runs["run_id"].to_list(),
             "requests": self.requests.height,
             "cycles": sum(self.outcomes.values()),
@@ -157,8 +163,22 @@ def _relabelled(log: Log, root: Path, log_id: str, labels: Labels) -> Imported:
         if not changed.equals(runs):
             store.relabel(root, log_id, changed, requests)
             done.status = "relabelled"
+            done.notes = _taken_over(log, runs, changed)
     done.outcomes, done.emitted = stored_counts(root, changed)
     return done
+
+
+def _taken_over(log: Log, before: pl.DataFrame, after: pl.DataFrame) -> list[str]:
+    """A warning where a file of another name changes the labels of the one that is there."""
+    names = ["workload", "arm", "prompt_id"]
+    old, new = before.row(0, named=True), after.row(0, named=True)
+    lost = [f"{n} {old[n]}" for n in names if old[n] is not None and old[n] != new[n]]
+    if old["source"] == Path(log.name).name or not lost:
+        return []
+    return [
+        f"{log.name}: the same bytes are in the store already as {old['source']} "
+        f"({', '.join(lost)}); that log now has the new labels, and no second one was made"
+    ]
 
 
 def _parse(
@@ -409,9 +429,12 @@ def import_all(
     """Import each log; a bad one yields its Problem and the others go on."""
     for log in logs:
         try:
-            yield import_log(
+            done = import_log(
                 log, root, labels,
                 tokens=tokens, max_tokens=max_tokens, beside=beside, progress=progress,
             )  # fmt: skip
+            if len(log.parts) > 1:
+                done.parts = [part.name for part in log.parts]
+            yield done
         except Problem as problem:
             yield problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import gzip
 import io
@@ -20,6 +21,8 @@ BLOCK = 32 * 1024 * 1024
 _PACKED = re.compile(r"\.(gz|zst|zstd)$")
 # run.log.2 is older than run.log.1; run.log-20260801 is older than run.log-20260802.
 _ROTATED = re.compile(r"^(?P<base>.+?)(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8}(?:-\d+)?))$")
+_LOGS = (".log", ".txt", ".err", ".out")
+_NEWEST = (1, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,21 @@ class Log:
 def find(arguments: Sequence[str | Path]) -> list[Log]:
     """The logs that `arguments` (paths and globs) name; rotated parts become one log.
 
+    A number behind a name is an age only where the newest part is among them or the name
+    is that of a log: bench.1 and bench.2 are two logs, server.log.1 and .2 are one.
+
     Raises Problem for a path that doesn't exist or is a folder.
     """
     paths: list[Path] = []
     for argument in map(str, arguments):
         path = Path(argument)
-        if path.exists():
-            paths.append(path)
-            continue
+        try:
+            if path.exists():
+                paths.append(path)
+                continue
+        except (OSError, ValueError) as error:  # a name too long, or with a NUL in it
+            what = getattr(error, "strerror", None) or str(error)
+            raise Problem(f"{argument}: no such file ({what}); name a log") from None
         found = sorted(Path(p) for p in glob.glob(argument, recursive=True))
         if not found:
             raise Problem(f"{argument}: no such file; name a log, or - for standard input")
@@ -71,7 +81,7 @@ def _joined(paths: Sequence[Path]) -> list[Log]:
     for path, name in plain.items():
         match = _ROTATED.match(name.name)
         if not match:
-            families.setdefault(name, []).append(((1, ""), path))
+            families.setdefault(name, []).append((_NEWEST, path))
         elif match["number"]:
             age = f"{9999 - int(match['number']):04d}"
             families.setdefault(name.with_name(match["base"]), []).append(((0, age), path))
@@ -82,6 +92,9 @@ def _joined(paths: Sequence[Path]) -> list[Log]:
     logs = []
     for base, members in families.items():
         members.sort(key=lambda member: member[0])
+        if base.suffix not in _LOGS and members[-1][0] != _NEWEST:
+            logs += [Log(str(path), (path,)) for _, path in members]
+            continue
         parts = tuple(path for _, path in members)
         logs.append(Log(str(base if len(parts) > 1 else parts[0]), parts))
     return logs
@@ -105,9 +118,19 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
 
 def spool_stdin(folder: Path, name: str) -> Path:
     """Standard input, kept in a file of `folder`: a log is read twice. The caller removes it."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    with path.open("wb") as handle:
-        while block := sys.stdin.buffer.read(BLOCK):
-            handle.write(block)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as handle:
+            while block := sys.stdin.buffer.read(BLOCK):
+                handle.write(block)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise Problem(
+            f"{folder}: standard input can't be kept there ({error.strerror or error}); free "
+            "some room or name another store with --traces"
+        ) from None
     return path
