@@ -110,11 +110,55 @@ def test_lines_longer_than_the_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader, "SLICE", 1000)
     log = "\n".join([MISS, "x" * 299 + MISS, "é" * 2000, FOLD, "y" * 900 + MISS, HIT]).encode()
     whole = parse(log)
-    assert whole.outcomes() == ["missed", "folded", "missed", "all_accepted"]
-    assert whole.cycles["line"].to_list() == [1, 4, 5, 6]
+    assert whole.outcomes() == ["missed", "missed", "folded", "missed", "all_accepted"]
+    assert whole.cycles["line"].to_list() == [1, 2, 4, 5, 6]
     assert whole.run["unfit_lines"] == 0 and whole.run["lines"] == 6
     for cuts in ((300,), (299, 301, 334), tuple(range(0, len(log), 97))):
         same(whole, parse(log, cuts))
+
+
+CYCLES = [CONF_HIT, HIT, MISS, FOLD, CONF_LOST, LOST]
+
+
+@pytest.mark.parametrize("limit", [200, 1000, 1 << 20])
+@pytest.mark.parametrize("between", ["\r", "\0", "", "\r  40 %\r"])
+def test_the_records_of_one_overlong_line(
+    monkeypatch: pytest.MonkeyPatch, between: str, limit: int
+):
+    """Torn nowhere, in order, and the two records of a cycle stay one cycle."""
+    monkeypatch.setattr(reader, "MAX_LINE", limit)
+    monkeypatch.setattr(reader, "SLICE", 2000)
+    log = f"{MISS}\n{between.join([*CYCLES * 40, SPEED])}\n{FOLD}".encode()
+    for cuts in ((), (400, 5000, 5001, 9000)):
+        found = parse(log, cuts)
+        expected = ["all_accepted", "missed", "folded", "rejected"] * 40
+        assert found.outcomes() == ["missed", *expected, "folded"]
+        assert found.cycles["line"].to_list() == [1, *[2] * 160, 3]
+        assert found.run["unfit_lines"] == 0 and found.run["lines"] == 3
+        assert found.requests.height == 2
+
+
+def test_native_records_of_one_overlong_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reader, "MAX_LINE", 400)
+    head = '{"tauscope":1,"kind":"run","run":"r","engine":"ds4: x"}'
+    counts = '"free_checked":1,"free_accepted":0,"verified":0,"accepted":0,"emitted":1'
+    cycles = [
+        f'{{"tauscope":1,"kind":"cycle","run":"r","drafted":1,{counts},"draft_token":{n}}}'
+        for n in range(50)
+    ]
+    for between in ("\r", ""):
+        found = parse(between.join([head, *cycles]))
+        assert found.cycles["draft_token"].to_list() == list(range(50))
+        assert found.run["unfit_lines"] == 0
+
+
+def test_a_stamp_stays_with_its_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reader, "MAX_LINE", 400)
+    start = f"{STAMP}chat ctx=0..9:9 prompt start"
+    for size in range(340, 401, 4):
+        log = parse("x" * size + f"{start}{FOLD}" + f"{FOLD}" * 3)
+        assert log.outcomes() == ["folded"] * 4
+        assert log.requests["started_at"].to_list() == ["0102 03:04:05"]
 
 
 def test_a_live_reader_gets_a_cycle_with_its_line():

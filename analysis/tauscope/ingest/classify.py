@@ -39,12 +39,20 @@ class Reading:
     speeds: pl.DataFrame  # line, piece, prefill, generation
     server: pl.DataFrame  # server.EVENT
     facts: pl.DataFrame  # line, piece, name, value, keep
+    upto: tuple[int, int]  # the last line, and the number of its pieces
 
 
-def read(lines: pl.DataFrame) -> Reading:
-    """Raw lines (line, text) to records and what stands around them."""
+def read(lines: pl.DataFrame, before: tuple[int, int] = (0, 0)) -> Reading:
+    """Raw lines (line, text) to records and what stands around them.
+
+    `before` is the `upto` of the lines before these: the first may go on with its last.
+    """
     column = pl.col("text")
-    rest = text.pieces(lines)
+    rest = text.pieces(lines, before)
+    upto = before
+    if rest.height:
+        line = rest["line"].max()
+        upto = (line, rest.filter(pl.col("line") == line)["piece"].max() + 1)
     begins = rest.filter(column.str.contains(startup.BEGINS))
     rest = rest.filter(~column.str.contains(startup.BEGINS))
     rows, unfit, told = [_marks(begins, Rule.STARTUP)], [], [begins]
@@ -87,6 +95,7 @@ def read(lines: pl.DataFrame) -> Reading:
         speeds=speeds,
         server=events,
         facts=facts,
+        upto=upto,
     )
 
 

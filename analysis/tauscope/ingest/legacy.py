@@ -87,6 +87,8 @@ def fast(chunk: Chunk) -> Fast:
     data, starts, ends = chunk.data, chunk.starts, chunk.ends
     view = words(data)
     mtp = view[starts] == word("ds4: mtp")
+    if chunk.cut is not None:
+        mtp &= ~chunk.cut
     second, third = view[starts + 8], view[starts + 16]
     rules = np.zeros(len(starts), np.uint8)
     found = []

@@ -6,20 +6,29 @@ as it was. Nothing is decoded here: bad UTF-8, NULs and colours pass through.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from tauscope.ingest.native import MARKER
+
 # Blocks are cut into slices that stay in the processor's cache.
 SLICE = 4 << 20
-# A physical line longer than this is read in pieces of this size, all with the
-# line's number: a gigabyte without a newline must not need a gigabyte of memory.
+# A physical line longer than this is read in parts of at most this size, all with the
+# line's number: a gigabyte without a newline must not need a gigabyte of memory. A
+# part ends where a record may: behind a carriage return (or NUL), before a marker.
 MAX_LINE = 1 << 20
 # Readers look ahead of a line's end without asking; there is always this much.
 PAD = bytes(512)
 
 NEWLINE, RETURN = 10, 13
+_LONGEST_MARK = 30
+_NATIVE = MARKER.encode()
+_MARKS = (b"ds4: ", b"ds4-server: ")
+_STAMP, _STAMP_SIZE = re.compile(rb"[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} ds4"), 14
 
 
 @dataclass(slots=True)
@@ -31,6 +40,7 @@ class Chunk:
     ends: np.ndarray
     numbers: np.ndarray
     stop: int  # end of the last line, its newline included
+    cut: np.ndarray | None = None  # which of them are parts of an overlong line
 
 
 class LineReader:
@@ -39,6 +49,7 @@ class LineReader:
     def __init__(self) -> None:
         self.lines = 0
         self._rest = bytearray()
+        self._inside = False  # parts of the line that `_rest` goes on with were given out
 
     @property
     def pending(self) -> bool:
@@ -64,11 +75,12 @@ class LineReader:
                 continue
             self._rest += view[at : at + SLICE]
             at += SLICE
-            whole = (len(self._rest) - 1) // MAX_LINE
-            for piece in range(whole):
-                part = self._rest[piece * MAX_LINE : (piece + 1) * MAX_LINE]
-                yield self._piece(part)
-            del self._rest[: whole * MAX_LINE]
+            ends = _parts(self._rest)
+            for start, end in pairwise([0, *ends]):
+                self._inside = True
+                yield self._part(bytes(self._rest[start:end]))
+            if ends:
+                del self._rest[: ends[-1]]
 
     def finish(self) -> Iterator[Chunk]:
         """The last line, when no newline ends it."""
@@ -77,10 +89,11 @@ class LineReader:
             self._rest.clear()
             yield self._chunk(np.frombuffer(data, np.uint8))
 
-    def _piece(self, part: bytearray) -> Chunk:
-        data = np.frombuffer(bytes(part) + PAD, np.uint8)
+    def _part(self, part: bytes) -> Chunk:
+        data = np.frombuffer(part + PAD, np.uint8)
         start, end = np.array([0]), np.array([len(part)])
-        return Chunk(data, start, end, np.array([self.lines + 1]), len(part))
+        numbers = np.array([self.lines + 1])
+        return Chunk(data, start, _bare(data, start, end), numbers, len(part), np.array([True]))
 
     def _chunk(self, data: np.ndarray) -> Chunk:
         stop = len(data) - len(PAD)
@@ -91,13 +104,51 @@ class LineReader:
         numbers = np.arange(self.lines + 1, self.lines + 1 + len(ends))
         self.lines += len(ends)
         lengths = ends - starts
-        if lengths.max() > MAX_LINE:
-            pieces = np.maximum(1, -(-lengths // MAX_LINE))
-            numbers = np.repeat(numbers, pieces)
-            nth = np.arange(len(numbers)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-            ends = np.repeat(ends, pieces)
-            starts = np.repeat(starts, pieces) + nth * MAX_LINE
-            ends = np.minimum(ends, starts + MAX_LINE)
-        # CRLF: the return belongs to the line end (guarded against an empty line).
-        ends = ends - ((data[ends - 1] == RETURN) & (ends > starts))
-        return Chunk(data, starts, ends, numbers, stop)
+        cut = None
+        if self._inside or lengths.max() > MAX_LINE:
+            cut = lengths > MAX_LINE
+            cut[0] |= self._inside
+            self._inside = False
+            # A slice holds few lines that are this long.
+            more = {
+                at: starts[at] + np.array(_parts(data[starts[at] : ends[at]].tobytes()), np.int64)
+                for at in np.flatnonzero(lengths > MAX_LINE)
+            }
+            if more:
+                inner = np.concatenate(list(more.values()))
+                times = np.ones(len(starts), np.int64)
+                times[list(more)] += [len(places) for places in more.values()]
+                starts = np.sort(np.concatenate([starts, inner]))
+                ends = np.sort(np.concatenate([ends, inner]))
+                numbers, cut = np.repeat(numbers, times), np.repeat(cut, times)
+        return Chunk(data, starts, _bare(data, starts, ends), numbers, stop, cut)
+
+
+def _bare(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """`ends` without the return of a CRLF (guarded against an empty line)."""
+    return ends - ((data[ends - 1] == RETURN) & (ends > starts))
+
+
+def _parts(line: bytes | bytearray) -> list[int]:
+    """Where the parts of a line end, but for the last; they depend on the line alone."""
+    ends, start = [], 0
+    while len(line) - start > MAX_LINE:
+        start += _break(bytes(line[start : start + MAX_LINE]))
+        ends.append(start)
+    return ends
+
+
+def _break(part: bytes) -> int:
+    """Where to end a part: at the last place where a record may begin.
+
+    Behind it, `part` may hold the first half of a record only. Without one, the
+    first bytes of a marker may still stand at its end.
+    """
+    at = max(part.rfind(b"\r"), part.rfind(b"\0")) + 1
+    at = max(at, part.rfind(_NATIVE))
+    if at > 0:
+        return at
+    at = max(part.rfind(mark) for mark in _MARKS)
+    if at > 0 and _STAMP.match(part, max(0, at - _STAMP_SIZE)):
+        at -= _STAMP_SIZE
+    return at if at > 0 else len(part) - _LONGEST_MARK

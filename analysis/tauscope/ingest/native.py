@@ -158,13 +158,14 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 def _pieces(lines: pl.DataFrame) -> pl.DataFrame:
     """(line, piece, text) with one marker each, at the start."""
-    return (
+    table = (
         lines.filter(is_native(pl.col("text")))
         .select(pl.col("line").cast(pl.Int64), pl.col("text").str.split(MARKER).list.slice(1))
-        .with_columns(piece=pl.int_ranges(0, pl.col("text").list.len(), dtype=pl.Int32))
-        .explode("piece", "text")
+        .explode("text")
         .with_columns(text=pl.lit(MARKER) + pl.col("text").str.strip_chars_end("\r\n\0 "))
     )
+    # An overlong line comes in parts, whose pieces are numbered as one line's.
+    return table.with_columns(piece=pl.int_range(pl.len(), dtype=pl.Int32).over("line"))
 
 
 def outcome() -> pl.Expr:

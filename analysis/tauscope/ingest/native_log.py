@@ -21,7 +21,7 @@ from tauscope.ingest.runs import Run
 from tauscope.schema import CYCLES, conform
 
 # The piece of a native record: behind any text on its line.
-AFTER = 1 << 19
+AFTER = (1 << 31) - 1
 _FILLED = ("machine", "model", "drafter", "draft_depth", "ctx", "backend")
 RunOf = Callable[[pl.DataFrame], pl.Series]
 

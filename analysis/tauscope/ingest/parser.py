@@ -69,6 +69,7 @@ class LogParser:
         self._held = pl.DataFrame(schema=assemble.SPINE)
         self._order: tuple[int, bool] | None = None
         self._last_told = 0
+        self._numbered_upto = (0, 0)  # the last line of slow records, and its pieces so far
         self._runs = {0: runs.Run(0, 1, 0)}
         self._next_cycle = 0
         self._last_request: pl.DataFrame | None = None
@@ -108,7 +109,10 @@ class LogParser:
         heads = self._native.read(traced)
         reading = None
         if lines.height or wrapped.facts.height:
-            reading = classify.read(lines) if lines.height else classify.nothing()
+            reading = classify.nothing()
+            if lines.height:
+                reading = classify.read(lines, self._numbered_upto)
+                self._numbered_upto = reading.upto
             new = pl.concat([new, reading.records, wrapped.records]).sort(
                 "line", "piece", maintain_order=True
             )
@@ -187,7 +191,9 @@ class LogParser:
         for index, count, examples in counts.iter_rows():
             run = self._runs[index]
             run.unfit += count
-            run.examples += examples[: runs.EXAMPLES - len(run.examples)]
+            # A part left alone is known to be so only after the lines behind it.
+            shown = sorted(run.examples + examples, key=lambda example: example["line"])
+            run.examples = shown[: runs.EXAMPLES]
 
     def _count_told(self, new: pl.DataFrame) -> None:
         """Count the lines that said something; the rest of a run's lines are ignored."""
@@ -346,8 +352,8 @@ class LogParser:
 
 
 def _key(lines: pl.Series, pieces: pl.Series) -> np.ndarray:
-    """Place in the log as one number; a line holds fewer pieces than 2**20."""
-    return lines.to_numpy() * (1 << 20) + pieces.to_numpy()
+    """Place in the log as one number."""
+    return lines.to_numpy() * (1 << 32) + pieces.to_numpy()
 
 
 def _join(batches: list[Batch]) -> Batch:

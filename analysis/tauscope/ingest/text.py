@@ -30,8 +30,13 @@ QUOTING = (
 ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
 
 
-def pieces(lines: pl.DataFrame) -> pl.DataFrame:
-    """Frame (line, text) to frame (line, piece, text) of the pieces that begin with a marker."""
+def pieces(lines: pl.DataFrame, before: tuple[int, int] = (0, 0)) -> pl.DataFrame:
+    """Frame (line, text) to frame (line, piece, text) of the pieces that begin with a marker.
+
+    An overlong line comes in parts, one a row, with the same `line`: its pieces are
+    numbered as one line's. `before` is a line that had parts earlier, and how many
+    pieces those had.
+    """
     text = pl.col("text")
     clean = (
         lines.with_columns(
@@ -39,17 +44,32 @@ def pieces(lines: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(text.str.replace_all("\x00", "\r", literal=True).str.strip_chars_start("\r"))
         .with_columns(quoting=text.str.contains(QUOTING))
+        .with_row_index("part")
     )
-    whole = clean.filter("quoting").select("line", pl.lit(0, pl.Int32).alias("piece"), "text")
+    whole = clean.filter("quoting").select(
+        "part", "line", pl.lit(0, pl.Int32).alias("piece"), "text"
+    )
     cut = (
         clean.filter(~pl.col("quoting"))
-        .select("line", text.str.replace_all(rf"({MARK})", "\r$1").str.split("\r"))
+        .select("part", "line", text.str.replace_all(rf"({MARK})", "\r$1").str.split("\r"))
         .with_columns(piece=pl.int_ranges(0, text.list.len(), dtype=pl.Int32))
         .explode("piece", "text")
         .filter(text.str.contains(f"^{MARK}"))
-        .select("line", "piece", "text")
+        .select("part", "line", "piece", "text")
     )
-    return pl.concat([whole, cut])
+    table = pl.concat([whole, cut]).drop("part")
+    parts = lines.select((pl.col("line") == pl.col("line").shift(1, fill_value=before[0])).any())
+    if not parts.item():
+        return table
+    first = pl.when(pl.col("line") == before[0]).then(before[1]).otherwise(0)
+    return (
+        pl.concat([whole, cut])
+        .sort("part", "piece", maintain_order=True)
+        .with_columns(
+            piece=(pl.int_range(pl.len()).over("line") + first).cast(pl.Int32),
+        )
+        .drop("part")
+    )
 
 
 def field(key: str, unit: str = "", value: str = NUMBER) -> pl.Expr:
