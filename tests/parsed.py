@@ -75,3 +75,21 @@ LOST = (
 )
 SPEED = "ds4: prefill: 81.25 t/s, generation: 34.00 t/s"
 START = "ds4: Metal device Apple M4 Pro, 64.00 GiB RAM"
+# What quoted text may imitate: lines that begin a run, end a request or tell a fact.
+IMITATIONS = (
+    "model loaded: x",
+    "a (loaded)",
+    "loaded",
+    "ds4: model loaded: x.gguf",
+    "ds4: MTP support model loaded: x.gguf (draft=2)",
+    "ds4: warming up",
+    "ds4: CUDA device x",
+    "context buffers 4 MiB (ctx=99, backend=cuda)",
+    "memory detail: ctx=99 backend=cuda",
+    "ds4-server: listening on x",
+    "ds4-server: context buffers 4 MiB (ctx=99, backend=cuda)",
+    "ds4: prefill: 1.00 t/s, generation: 2.00 t/s",
+    "ds4: mtp probe token=1 draft=1 hit=1/1",
+    "ds4: DSpark stats cycles=4",
+    "0102 03:04:05 ds4-server: chat ctx=0..9:9 prompt start",
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from parsed import MISS, parse
+from parsed import IMITATIONS, MISS, SPEED, START, parse
 
 
 def line(verdict: str, draft: str = "a", true: str = "b") -> str:
@@ -31,6 +31,25 @@ def test_quoted_text_can_hold_anything(text: str):
     for log in (parse(line("ACCEPT", draft=text)), parse(line("ACCEPT", true=text))):
         assert log.outcomes() == ["all_accepted"]
         assert log.cycle()["draft_token"] == 17 and log.run["unfit_lines"] == 0
+
+
+@pytest.mark.parametrize("text", IMITATIONS)
+def test_quoted_start_up_text_begins_no_run(text: str):
+    log = parse(
+        "\n".join([START, line("ACCEPT"), line("reject", true=text), line("ACCEPT"), SPEED])
+    )
+    assert log.outcomes() == ["all_accepted", "rejected", "all_accepted"]
+    assert log.runs.height == 1 and log.requests.height == 1 and log.run["unfit_lines"] == 0
+    assert [fact["name"] for fact in log.run["facts"]] == ["machine", "device"]
+    assert log.requests["decode_tokens_per_s"].to_list() == [34.0]
+
+
+def test_four_accepted_of_five():
+    texts = ["a", "model loaded: x", "a (loaded)", MISS, SPEED]
+    lines = [line("reject" if text == texts[1] else "ACCEPT", true=text) for text in texts]
+    log = parse("\n".join([START, *lines, SPEED]))
+    assert log.cycles["accepted"].to_list() == [1, 0, 1, 1, 1]
+    assert log.cycles["emitted"].sum() == 9 and log.runs.height == 1  # τ 9/5
 
 
 def test_a_quoted_newline_breaks_the_line_but_not_the_cycle():

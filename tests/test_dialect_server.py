@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from parsed import FOLD, MISS, START, parse
+from parsed import FOLD, IMITATIONS, MISS, START, parse
 
 STAMP = "0102 03:04:05 ds4-server: "
 
@@ -70,6 +70,16 @@ def test_an_error_can_say_anything():
     (request,) = log.requests.iter_rows(named=True)
     assert (request["finish"], request["error"]) == ("error", text)
     assert log.cycles.height == 0
+
+
+@pytest.mark.parametrize("text", IMITATIONS)
+def test_an_error_that_quotes_start_up_text_begins_no_run(text: str):
+    end = finish(9, 3, 2.0, f'finish=error error="{text}"')
+    log = parse("\n".join([START, start(9), MISS, end, start(20), MISS, finish(20, 1, 1.0)]))
+    assert log.runs.height == 1 and log.run["unfit_lines"] == 0
+    assert log.requests["error"].to_list() == [text, None]
+    assert log.cycles["request_id"].to_list() == [0, 1]
+    assert [fact["name"] for fact in log.run["facts"]] == ["machine", "device"]
 
 
 def test_a_client_that_left_ends_its_request():

@@ -22,6 +22,27 @@ def test_a_startup_line_after_a_cycle_begins_a_run():
     assert log.parser.run_count == 2 and log.parser.request_count == 2
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ds4: mtp spec seq miss at=1 model loaded: context buffers ctx=99 backend=cuda",
+        "ds4: DSpark spec skip budget loaded: x",
+        "ds4: DSpark scheduler loaded: x",
+        "ds4: Qwen MTP scheduler loaded: x",
+        "ds4: Qwen graph failed at loaded: x",
+    ],
+)
+def test_a_line_of_an_engine_at_work_begins_no_run(line: str):
+    log = parse("\n".join([START, MISS, line, MISS]))
+    assert log.runs.height == 1 and (log.run["ctx"], log.run["backend"]) == (None, "metal")
+
+
+@pytest.mark.parametrize("of", ["MTP", "DSpark"])
+def test_a_drafter_that_is_loaded_begins_a_run(of: str):
+    log = parse("\n".join([MISS, f"ds4: {of} support model loaded: d.gguf (draft=2)", MISS]))
+    assert log.runs["drafter"].to_list() == [None, "d.gguf"]
+
+
 def test_startup_lines_together_are_one_run():
     log = parse("\n".join([DRAFTER, START, "ds4: warming up", DRAFTER, MISS]))
     assert log.runs.height == 1

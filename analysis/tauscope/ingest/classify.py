@@ -53,8 +53,9 @@ def read(lines: pl.DataFrame, before: tuple[int, int] = (0, 0)) -> Reading:
     if rest.height:
         line = rest["line"].max()
         upto = (line, rest.filter(pl.col("line") == line)["piece"].max() + 1)
-    begins = rest.filter(column.str.contains(startup.BEGINS))
-    rest = rest.filter(~column.str.contains(startup.BEGINS))
+    rest = rest.with_columns(begins=startup.begins(column))
+    begins = rest.filter("begins").drop("begins")
+    rest = rest.filter(~pl.col("begins")).drop("begins")
     rows, unfit, told = [_marks(begins, Rule.STARTUP)], [], [begins]
     for head, reader in READERS:
         part = rest.filter(column.str.starts_with(head))

@@ -11,7 +11,12 @@ BEGINS = (
     rf"^(?:ds4: (?:.*\bloaded(?:: .*| \(.*\))?$|warming |[A-Za-z0-9]+ device |context buffers )"
     rf"|{STAMP}ds4-server: (?:context buffers |listening on ))"
 )
+# These say what an engine at work met, and may quote anything: none begins a run.
+AT_WORK = r"^ds4: (?:mtp |glm mtp|dspark |DSpark |Qwen[0-9.]* (?:MTP|mtp)\b|Qwen graph failed )"
+_LOADS = r"^ds4: (?:mtp|DSpark|Qwen[0-9.]* MTP) (?:support |draft )?model loaded\b"
 SPEED = rf"^ds4: prefill: ({NUMBER}) t/s, generation: ({NUMBER}) t/s$"
+# A line of the engine or its server, up to its subject.
+_OF = rf"^(?:ds4: |{STAMP}ds4-server: )(?:[A-Za-z0-9]+ )?"
 FIRST, LAST = "first", "last"
 # name, pattern (its first group is the value), which one stays when it is said again
 _FACTS = (
@@ -21,9 +26,9 @@ _FACTS = (
     ("machine", r"^ds4: [A-Za-z0-9]+ device (.+)$", FIRST),
     ("device", r"^ds4: ([A-Za-z0-9]+) device ", FIRST),
     ("model", r"^ds4: (?:target )?model(?: loaded)?: (.+)$", FIRST),
-    ("ctx", r"(?:context buffers|memory detail:|graph allocated:) .*?\bctx=([0-9]{1,12})\b", FIRST),
-    ("backend", r"(?:context buffers|memory detail:) .*?\bbackend=([A-Za-z0-9_-]+)", FIRST),
-    ("listening", r"ds4-server: listening on (.+)$", FIRST),
+    ("ctx", _OF + r"(?:context buffers|memory detail:|graph allocated:) .*?\bctx=([0-9]{1,12})\b", FIRST),  # noqa: E501
+    ("backend", _OF + r"(?:context buffers|memory detail:) .*?\bbackend=([A-Za-z0-9_-]+)", FIRST),
+    ("listening", rf"^{STAMP}ds4-server: listening on (.+)$", FIRST),
     ("qwen_histogram", r"^ds4: Qwen MTP accepted-length histogram ([0-9= ]+)$", LAST),
     ("qwen_scheduler", r"^ds4: Qwen MTP scheduler (.+)$", LAST),
     ("graph_failed", r"^ds4: Qwen graph failed (.+)$", FIRST),
@@ -37,6 +42,12 @@ STATS = "^ds4: DSpark stats "
 # A terminal or a pasted report wraps the long stats line: what follows holds fields only.
 WRAPPED = r"^[ \t]*[A-Za-z0-9_.%=,:/ \t-]*[=%][A-Za-z0-9_.%=,:/ \t-]*$"
 WRAPPED_LINES = 3
+
+
+def begins(text: pl.Expr) -> pl.Expr:
+    """Whether a piece is a start-up line."""
+    working = text.str.contains(AT_WORK) & ~text.str.contains(_LOADS)
+    return text.str.contains(BEGINS) & ~working
 
 
 def facts(frame: pl.DataFrame) -> pl.DataFrame:
