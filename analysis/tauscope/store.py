@@ -84,9 +84,9 @@ def locked(root: Path) -> Iterator[None]:
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write `frame` under its final name in one step; a kill leaves only a dot file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         frame.write_parquet(part, compression="zstd", statistics=True)
         with part.open("rb+") as handle:
             os.fsync(handle.fileno())
@@ -161,7 +161,7 @@ def read(roots: Sequence[Path]) -> Contents:
 
     A log whose files are damaged is left out whole: half of a run's cycles would give
     a wrong number, not a smaller one. The same log in two stores counts once, the
-    longer copy.
+    longer copy, under whatever names it was imported there.
     """
     frames: list[pl.DataFrame] = []
     damaged: list[Damage] = []
@@ -184,6 +184,11 @@ def read(roots: Sequence[Path]) -> Contents:
         .select("log_id", "store")
     )
     runs = runs.join(longest, on=["log_id", "store"], how="semi", maintain_order="left")
+    if len(roots) > 1:
+        from tauscope.ingest import twins
+
+        short = twins.shorter_twins(runs)
+        runs = runs.join(short, on=["log_id", "store"], how="anti", maintain_order="left")
     return Contents(runs, damaged)
 
 

@@ -52,15 +52,15 @@ def identify(log: Log, known: pl.DataFrame, root: Path) -> Identity:
             kind = SAME if row["raw_bytes"] == size else GROWN
             return Identity(kind, row["log_id"], sha256, size)
     for row in marks.filter(pl.col("raw_bytes") > size).iter_rows(named=True):
-        if size and row["raw_file"] and _begins(root / row["raw_file"], head, size, sha256):
+        if size and row["raw_file"] and begins(root / row["raw_file"], head, size, sha256):
             return Identity(OLDER, row["log_id"], sha256, size)
     return Identity(NEW, sha256[:12], sha256, size)
 
 
-def _begins(raw: Path, head: bytes, size: int, sha256: str) -> bool:
+def begins(raw: Path, head: bytes, size: int, sha256: str) -> bool:
     """Are the first `size` bytes of a kept log the ones with this hash?"""
     try:
-        blocks = _unpacked(raw)
+        blocks = unpacked(raw)
         first = next(blocks, b"")
         if first[: len(head)] != head:
             return False
@@ -73,8 +73,9 @@ def _begins(raw: Path, head: bytes, size: int, sha256: str) -> bool:
     return digest.hexdigest() == sha256
 
 
-def _unpacked(raw: Path) -> Iterator[bytes]:
+def unpacked(raw: Path, size: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of a kept log in blocks of at most `size`. Raises OSError or ZstdError."""
     with raw.open("rb") as handle:
         reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-        while block := reader.read(1 << 20):
+        while block := reader.read(size):
             yield block

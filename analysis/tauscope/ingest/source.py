@@ -100,6 +100,13 @@ def _joined(paths: Sequence[Path]) -> list[Log]:
     return logs
 
 
+def family(name: str) -> str:
+    """The name that the parts of one rotation have in common."""
+    plain = _PACKED.sub("", name)
+    match = _ROTATED.match(plain)
+    return match["base"] if match else plain
+
+
 def _blocks(path: Path, size: int) -> Iterator[bytes]:
     try:
         with path.open("rb") as handle:

@@ -1,0 +1,87 @@
+"""The same lines in two places count once, or are refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from logs import SPEED, START, TEN
+
+from tauscope import catalog
+from tauscope.errors import Problem
+from tauscope.ingest import source
+from tauscope.ingest.importer import Imported, import_log
+
+
+def put(root: Path, *paths: Path) -> Imported:
+    (log,) = source.find(paths)
+    return import_log(log, root)
+
+
+def counted(*roots: Path) -> int:
+    return catalog.Catalog(list(roots)).query("SELECT count(*) FROM cycles").item()
+
+
+def test_a_log_that_grew_in_another_store_counts_once_the_longer(tmp_path: Path) -> None:
+    path, a, b = tmp_path / "run.log", tmp_path / "a", tmp_path / "b"
+    path.write_text(TEN)
+    short = put(a, path).log_id
+    path.write_text(TEN * 3)
+    long = put(b, path).log_id
+    other = tmp_path / "other.log"
+    other.write_text(START + TEN)
+    put(a, other)
+    assert short != long
+    assert (counted(a), counted(b)) == (20, 30)
+    for order in ((a, b), (b, a)):
+        data = catalog.Catalog(list(order))
+        assert long in data.runs["log_id"].to_list()
+        assert short not in data.runs["log_id"].to_list()
+        assert data.query("SELECT count(*) FROM cycles").item() == 40
+
+
+def test_the_same_bytes_under_two_names_in_two_stores_count_once(tmp_path: Path) -> None:
+    path, a, b = tmp_path / "run.log", tmp_path / "a", tmp_path / "b"
+    path.write_text(TEN)
+    put(a, path)
+    path.write_text(TEN * 2)
+    assert put(a, path).log_id != put(b, path).log_id
+    assert counted(a, b) == 20
+
+
+def test_logs_that_only_begin_alike_all_count(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    for number, root in ((1, a), (2, b)):
+        path = tmp_path / f"{number}.log"
+        path.write_text(TEN + START + SPEED.replace("40.00", f"4{number}.00") + TEN * number)
+        put(root, path)
+    assert counted(a, b) == counted(a) + counted(b)
+
+
+def lines(first: int, last: int) -> str:
+    made = TEN.splitlines(keepends=True)
+    body = [line for line in made if "ds4: mtp" in line]
+    return "".join(
+        body[n % len(body)].rstrip("\n") + f" at={n}\n" for n in range(first, last)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [200, 3000])
+def test_a_rotation_without_its_oldest_part_is_refused_by_name(tmp_path: Path, size: int) -> None:
+    store = tmp_path / "store"
+    parts = [tmp_path / name for name in ("server.log.2", "server.log.1", "server.log")]
+    for number, part in enumerate(parts):
+        part.write_text(lines(number * size, (number + 1) * size))
+    first = put(store, *parts).log_id
+    # Rotated once more: the oldest is gone, every other part has the next name.
+    parts[1].rename(parts[0])
+    parts[2].rename(parts[1])
+    parts[2].write_text(lines(3 * size, 4 * size))
+    before = counted(store)
+    both = sum(part.stat().st_size for part in parts[:2])
+    with pytest.raises(Problem, match=rf"first {both} bytes .* log {first}.*tail -c \+{both + 1}"):
+        put(store, *parts)
+    assert counted(store) == before
+    # Another log of that name, which has nothing in common, goes in.
+    parts[2].write_text(lines(9 * size, 10 * size))
+    assert put(store, parts[2]).status == "imported"
