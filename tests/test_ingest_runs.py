@@ -175,6 +175,24 @@ def test_no_dark_cycles_without_proof(lines: list[str]):
     assert "unlogged" not in log.outcomes() and log.run["unlogged_cycles"] == 0
 
 
+@pytest.mark.parametrize("tail", ["", "ds4: prefill: 81.25 t/s, gener"])
+def test_no_dark_cycles_of_a_log_that_was_cut(tail: str):
+    log = parse("\n".join([START, *TEN, tail]), tokens=17)
+    assert log.cycles.height == 5 and log.run["unlogged_cycles"] == 0
+    assert log.run["hidden_cycles"] is True
+    assert log.requests["generated_tokens"].to_list() == [17]
+
+
+@pytest.mark.parametrize("tokens", [2**53 + 1, 2**63 - 1])
+def test_the_greatest_counts_raise_nothing(tokens: int):
+    for lines in ([START, *TEN, SPEED], [START, *TEN], [START, MISS], [START, SPEED], []):
+        log = parse("\n".join(lines), tokens=tokens)
+        assert "unlogged" not in log.outcomes() and log.run["unlogged_cycles"] == 0
+        assert log.requests["generated_tokens"].to_list() == [tokens] * log.requests.height
+    header = '{"tauscope":1,"kind":"run","run":"r"}\n{"tauscope":1,"kind":"request","run":"r",'
+    assert parse(header + '"request":0}', tokens=tokens).run["tokens_exact"] == tokens
+
+
 @pytest.mark.parametrize("tokens", [12, 11, 3, 0])
 def test_no_dark_cycles_when_nothing_is_missing(tokens: int):
     log = parse("\n".join([START, *TEN, SPEED]), tokens=tokens)

@@ -318,7 +318,9 @@ class LogParser:
             pl.lit("given").alias("tokens_source"),
             pl.lit(count / rate * 1000 if rate else None, pl.Float64).alias("decode_ms"),
         )
-        dark = self._dark(run, count)
+        # Without its speed line the log was cut, and what it lacks may be anything.
+        ended = "kind" in request.columns and request["kind"][0] is not None
+        dark = self._dark(run, count) if ended else 0
         if dark:
             run.unlogged = dark
             first = self._next_cycle
