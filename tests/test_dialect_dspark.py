@@ -92,6 +92,19 @@ def test_a_cycle_with_both_lines_is_one(timing_first: bool):
     assert (row["first_line"], row["last_line"]) == (4, 6)
 
 
+@pytest.mark.parametrize("detail", [True, False])
+@pytest.mark.parametrize("timing_first", [True, False])
+def test_lines_that_count_different_drafts_are_two_cycles(timing_first: bool, detail: bool):
+    spec = "ds4: DSpark spec partial drafted=5 verified=3 accepted=4"
+    timed = [timing(), DETAIL] if detail else [timing()]
+    lines = [*timed, spec] if timing_first else [spec, *timed]
+    log = parse("\n".join(lines))
+    drafted = [4, 5] if timing_first else [5, 4]
+    assert log.cycles["drafted"].to_list() == drafted
+    assert log.cycles["wall_ms"].to_list() == ([195.0, None] if timing_first else [None, 195.0])
+    assert log.run["unfit_lines"] == 0
+
+
 STATS = (
     "ds4: DSpark stats cycles=41 first_tokens=41 proposed=96 accepted_draft=60 "
     "accept_rate=62.50% avg_accept=1.463"

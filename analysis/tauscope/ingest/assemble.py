@@ -61,11 +61,14 @@ def attach(
         spine = spine.with_columns(first=first)
         told = spine.filter(pair).select("run", "first").tail(1)
         order = told.row(0) if told.height else order
+        # Two lines that don't count the same drafts are two cycles.
+        before = pl.when(pair).then("drafted").forward_fill().shift(1)
+        one = same_run & (pl.col("drafted") == before)
         joined = (
             joined
             | (_is(Rule.DETAIL) & _was(Rule.DSPARK, Rule.DSPEC) & same_run)
-            | (_is(Rule.DSPEC) & _was(Rule.DSPARK, Rule.DETAIL) & pl.col("first") & same_run)
-            | (_is(Rule.DSPARK) & _was(Rule.DSPEC) & ~pl.col("first") & same_run)
+            | (_is(Rule.DSPEC) & _was(Rule.DSPARK, Rule.DETAIL) & pl.col("first") & one)
+            | (_is(Rule.DSPARK) & _was(Rule.DSPEC) & ~pl.col("first") & one)
         )
     return spine.with_columns(joined=joined.fill_null(False)).select(*SPINE, "joined"), order
 
