@@ -130,3 +130,30 @@ def test_files_of_the_temporary_folder_are_nobody_elses_to_read(store: Path) -> 
                 data.ask(f"SELECT * {text}")
     del data
     assert not Path(allowed).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("INTERVAL 1 DAY", "1 day"),
+        ("'infinity'::TIMESTAMP", "infinity"),
+        ("'-infinity'::DATE", "-infinity"),
+        ("TIMESTAMPTZ 'infinity'", "infinity"),
+        ("union_value(a := 1)", "1"),
+        ("[INTERVAL 1 DAY]", "[1 day]"),
+        ("340282366920938463463374607431768211455::UHUGEINT", 2.0**128),
+        ("DATE '2026-08-01'", "2026-08-01"),
+    ],
+)
+def test_types_of_every_kind_are_shown(store: Path, text: str, shown: object) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    found = opened(store).ask(f'SELECT {text} AS "a ""b", 1 AS n')
+    assert found.rows() == [(shown, 1)]
+    assert found.columns == ['a "b', "n"]
+
+
+def test_a_long_error_is_cut(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    with pytest.raises(Problem) as caught:
+        opened(store).ask("SELECT " + "x" * 9000 + " FROM cycles")
+    assert len(str(caught.value)) < 420

@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from tauscope import comments, places, schema, store
 from tauscope.errors import Problem
@@ -41,6 +42,8 @@ _OF_THE_TEXT = (
 )  # fmt: skip
 # Characters of an error of DuckDB that are shown: it may quote a whole query.
 LONGEST = 400
+# Intervals and unions have no Polars type; infinite dates and huge integers no value in one.
+_FOREIGN = re.compile(r"INTERVAL|UNION|TIMESTAMP|DATE\b|UHUGEINT|BIGNUM|VARINT|\bBIT\b")
 _INEXACT = (pl.Decimal, pl.Int128)
 
 
@@ -130,7 +133,15 @@ class Catalog:
         return frame.with_columns(pl.col(decimals).cast(pl.Float64)) if decimals else frame
 
     def _answer(self, text: str, params: Mapping[str, Any]) -> pl.DataFrame:
-        return self.con.sql(text, params=dict(params) or None).pl()
+        try:
+            return _held(self.con.sql(text, params=dict(params) or None)).pl()
+        except (pl.exceptions.PolarsError, pa.ArrowException, OverflowError, ValueError) as error:
+            raise _not_held(error) from error
+        except BaseException as error:
+            # Polars' own panics are no Exceptions.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise _not_held(error) from error
 
     def ask(self, text: str) -> pl.DataFrame:
         """The rows of one SELECT (or EXPLAIN of one) typed by a user.
@@ -161,6 +172,26 @@ class Catalog:
 def _problem(name: str, error: Exception) -> Problem:
     text = str(error).strip() or type(error).__name__
     return Problem(f"{name}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}")
+
+
+def _held(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """`rows` with columns as text that Polars has no type for, or not for all of its values."""
+    # An EXPLAIN has no columns to change, and an empty statement no rows.
+    if rows is None or not any(_FOREIGN.search(str(kind)) for kind in rows.types):
+        return rows
+    parts = []
+    for number, (name, kind) in enumerate(zip(rows.columns, rows.types, strict=True), start=1):
+        cast = "::DOUBLE" if str(kind) == "UHUGEINT" else "::VARCHAR"
+        quoted = name.replace('"', '""')
+        parts.append(f'#{number}{cast if _FOREIGN.search(str(kind)) else ""} AS "{quoted}"')
+    return rows.project(", ".join(parts))
+
+
+def _not_held(error: BaseException) -> Problem:
+    return Problem(
+        f"sql: a column is of a type that can't be shown ({store.first_line(error)}); "
+        "cast it to VARCHAR, BIGINT or DOUBLE"
+    )
 
 
 def _literally(path: str) -> str:

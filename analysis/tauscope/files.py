@@ -11,6 +11,8 @@ from tauscope.errors import Problem
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write `content` to `path` in one step. Raises Problem when that can't be done."""
+    if not path.name or path.is_dir():
+        raise Problem(f"{path}: is a folder; name a file that can be written")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)

@@ -68,16 +68,31 @@ def to_write(traces: str | Path | None = None) -> Path:
             traces = root / "traces" / "store"
         else:
             raise Problem("no store to write to; name one with --traces DIR")
-    path = Path(traces).expanduser().absolute()
+    path = _absolute(traces)
     if path.exists() and not path.is_dir():
         raise Problem(f"{path}: is a file, not a store; name a folder with --traces")
     return path
 
 
+def _absolute(path: str | Path) -> Path:
+    """`path` as it is. Raises Problem where the system can't even look it up."""
+    try:
+        found = Path(path).expanduser().absolute()
+        found.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        raise Problem(f"{path}: no store can be there ({what}); name a folder") from None
+    return found
+
+
 def _store(path: str | Path) -> Path:
-    root = Path(path).expanduser().absolute()
+    root = _absolute(path)
     if not root.is_dir():
         raise Problem(f"{root}: no such store; make one with tauscope import LOG --traces {root}")
-    if not is_store(root) and any(root.iterdir()):
+    try:
+        filled = any(root.iterdir())
+    except OSError as error:
+        raise Problem(f"{root}: can't be read ({error.strerror}); name another store") from None
+    if not is_store(root) and filled:
         raise Problem(f"{root}: is a folder but no store (it has no runs/); name a store's folder")
     return root

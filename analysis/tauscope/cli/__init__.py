@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import typer
@@ -101,3 +102,24 @@ def main() -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        what = error.strerror or str(error) or type(error).__name__
+        sys.stderr.write(clean(f"{about}{what}; {_remedy(error)}") + "\n")
+        sys.exit(1)
+    except Exception as error:
+        # Polars tells of a full disk in an error of its own.
+        if type(error).__module__.partition(".")[0] != "polars":
+            raise
+        what = (str(error).splitlines() or [type(error).__name__])[0][:400]
+        sys.stderr.write(clean(f"the data can't be read or written: {what}; "
+                               "look at the disk's free room and run it again") + "\n")  # fmt: skip
+        sys.exit(1)
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some room and run it again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "name a folder that you may write to"
+    return "look at that path and run it again"

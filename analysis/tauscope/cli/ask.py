@@ -48,7 +48,7 @@ def metrics(
 
     data = output.opened(traces)
     chosen = where_of(where)
-    groups = [name.strip() for name in by.split(",") if name.strip()]
+    groups = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     rows = measured.table(data, groups, chosen)
     gains = speedup.table(data, chosen)
     flips = speedup.flips(gains)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tauscope.catalog import Catalog
 
 # C0 and C1 controls, and the marks that turn the direction of all that follows.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 WIDEST = 60
 
 
@@ -75,7 +77,9 @@ def emit_json(value: Any) -> None:
 
     if isinstance(value, pl.DataFrame):
         value = value.to_dicts()
-    sys.stdout.write(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str)
+    # What would harm is only ever inside strings, where its escape is the same value.
+    sys.stdout.write(clean(text) + "\n")
 
 
 def _finite(value: Any) -> Any:
