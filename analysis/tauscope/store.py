@@ -12,7 +12,9 @@ import functools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import filelock
@@ -95,6 +97,11 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+@cache
+def _writer() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="tauscope-writer")
+
+
 class LogWriter:
     """Collects the rows of one log and commits them together.
 
@@ -109,14 +116,28 @@ class LogWriter:
         self.generation = generation
         self._parts: dict[str, list[str]] = {"cycles": [], "refused": [], "requests": []}
         self._next: dict[str, int] = {"cycles": 0, "refused": 0, "requests": 0}
+        self._writing: Future[None] | None = None
 
     def add(self, table: schema.Table, frame: pl.DataFrame) -> None:
-        """Write one part of `table` (cycles or refused); an empty frame writes nothing."""
+        """Write one part of `table` (cycles or refused); an empty frame writes nothing.
+
+        The part is written while the caller goes on; one at a time, so memory stays bounded.
+        What fails is raised by the next call.
+        """
         if frame.is_empty():
             return
+        self._settle()
         name = self.name_of(table)
-        write_parquet(schema.conform(frame, table), self.root / name)
+        self._writing = _writer().submit(
+            write_parquet, schema.conform(frame, table), self.root / name
+        )
         self._parts[table.name].append(name)
+
+    def _settle(self) -> None:
+        """Wait for the part that is being written."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
 
     def name_of(self, table: schema.Table) -> str:
         """A name that no part of `table` has had yet, relative to the store."""
@@ -126,6 +147,7 @@ class LogWriter:
 
     def parts(self, table: schema.Table) -> list[str]:
         """Names of the parts of `table` that the next commit names, in order."""
+        self._settle()
         return list(self._parts[table.name])
 
     def replace(self, table: schema.Table, old: Sequence[str], new: str) -> None:
@@ -145,6 +167,7 @@ class LogWriter:
         """
         self._parts["requests"] = []
         self.add(schema.REQUESTS, requests)
+        self._settle()
         rows = schema.conform(runs, schema.RUNS).with_columns(
             pl.lit(self._parts["cycles"], dtype=pl.List(pl.String)).alias("cycle_files"),
             pl.lit(self._parts["requests"], dtype=pl.List(pl.String)).alias("request_files"),
