@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 from frames import add_run, cycle
+from logs import TEN
 
 HARM = "\x1b]0;owned\x07<b>中文 \u202eabc"
 
@@ -135,3 +136,45 @@ def test_the_bundled_traces_answer_when_nothing_else_is_named(
     assert code == 0
     assert "reading the bundled traces" in err
     assert all(row["simulated"] for row in json.loads(out))
+
+
+@pytest.mark.parametrize("words", [("metrics",), ("runs",), ("sql", "SELECT arm FROM runs")])
+def test_json_escapes_what_steers_a_terminal_and_keeps_its_value(
+    command: Command, store: Path, words: tuple[str, ...]
+) -> None:
+    label = "\x9b31m\u202e\u061c\u2066中文é"
+    add_run(store, "a", [[cycle("bet+")]], workload="w", arm=label)
+    _, out, _ = command(*words, "--json", "--traces", store)
+    assert not set(out) & set("\x9b\u202e\u061c\u2066")
+    assert "中文é" in out
+    told = json.loads(out)
+    rows = told["metrics"] if words == ("metrics",) else told
+    assert [row["arm"] for row in rows] == [label]
+
+
+def test_a_column_named_twice_groups_once(command: Command, traces: Path) -> None:
+    _, once, _ = command("metrics", "--by", "arm", "--traces", traces)
+    code, twice, _ = command("metrics", "--by", "arm,arm", "--traces", traces)
+    assert (code, twice) == (0, once)
+
+
+@pytest.mark.parametrize("words", [("runs",), ("import", "{log}"), ("label", "--arm", "x")])
+@pytest.mark.parametrize(
+    "place", ["{log}/x", "/proc/x/y", "{log}/" + "x" * 300, "~nobody-at-all/x"]
+)
+def test_a_store_where_none_can_be_is_one_line(
+    command: Command, tmp_path: Path, words: tuple[str, ...], place: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(TEN)
+    code, _, err = command(*(w.format(log=log) for w in words), "--traces", place.format(log=log))
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_a_result_file_that_is_a_folder_is_one_line(command: Command, traces: Path) -> None:
+    code, _, err = command("check", f"{traces}:arm=off", f"{traces}:arm=mtp1", "--junit", ".")
+    assert code == 1
+    assert err.splitlines()[-1].startswith(".: ")
+    assert "Traceback" not in err

@@ -56,14 +56,17 @@ class RawCopy:
         self._part.unlink(missing_ok=True)
 
     def _run(self) -> None:
+        ended = False
         try:
             with (
                 self._part.open("wb") as handle,
                 zstandard.ZstdCompressor(level=3).stream_writer(handle) as writer,
             ):
-                for block in iter(self._blocks.get, None):
+                while (block := self._blocks.get()) is not None:
                     writer.write(block)
+                ended = True
         except BaseException as error:  # told by finish(); the parser must not be stopped here
             self._error = error
-            for _ in iter(self._blocks.get, None):
+            # A short log fails at its last flush, when no more is to come.
+            while not ended and self._blocks.get() is not None:
                 pass
