@@ -19,7 +19,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from tauscope import comments, places, schema, store
+from tauscope import comments, damage, places, schema, store
 from tauscope.errors import Problem
 from tauscope.record import marker
 from tauscope.texts import sql_text
@@ -189,7 +189,7 @@ def _held(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
 
 def _not_held(error: BaseException) -> Problem:
     return Problem(
-        f"sql: a column is of a type that can't be shown ({store.first_line(error)}); "
+        f"sql: a column is of a type that can't be shown ({damage.first_line(error)}); "
         "cast it to VARCHAR, BIGINT or DOUBLE"
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from tauscope import schema, store
+from tauscope import damage, schema, store
 from tauscope.errors import Problem
 from tauscope.ingest.importer import Labels, apply_labels, read_rows
 from tauscope.record import marker
@@ -107,7 +107,7 @@ def label(
                 runs, requests = read_rows(root, log_id)
             except (OSError, pl.exceptions.PolarsError) as error:
                 raise Problem(
-                    f"{log_id}: can't be read ({store.first_line(error)}); import it again"
+                    f"{log_id}: can't be read ({damage.first_line(error)}); import it again"
                 ) from None
             new_runs, new_requests = _relabelled(runs, requests, chosen, labels, rules)
             if not (new_runs.equals(runs) and new_requests.equals(requests)):

@@ -8,7 +8,6 @@ reader sees the old state or the new one, never a half.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +19,8 @@ from pathlib import Path
 import filelock
 import polars as pl
 import pyarrow as pa
-from pyarrow import parquet
 
-from tauscope import __version__, schema
+from tauscope import __version__, damage, schema
 from tauscope.errors import Problem
 
 ROOMS = ("runs", "requests", "cycles", "refused", "raw")
@@ -44,7 +42,7 @@ class Unreadable(Problem):
     leaves them out."""
 
     def __init__(self, found: Sequence[Damage]) -> None:
-        super().__init__("; ".join(damage.text for damage in found))
+        super().__init__("; ".join(log.text for log in found))
 
 
 @dataclass(slots=True)
@@ -190,9 +188,9 @@ def read(roots: Sequence[Path]) -> Contents:
     damaged: list[Damage] = []
     for root in roots:
         for path in sorted((root / "runs").glob("*.parquet")):
-            rows, damage = _read_log(root, path)
-            if damage:
-                damaged.append(Damage(root, path.stem, damage))
+            rows, why = _read_log(root, path)
+            if why:
+                damaged.append(Damage(root, path.stem, why))
             elif rows is not None:
                 frames.append(rows)
     if not frames:
@@ -225,15 +223,15 @@ def _read_log(root: Path, path: Path) -> tuple[pl.DataFrame | None, str]:
         for column, table in _NAMED:
             for name in rows[column].explode().drop_nulls().unique(maintain_order=True):
                 about = root / name
-                _check_types(inside(root, name), table)
-                if (known := _UNREADABLE.get(_mark(about))) is not None:
+                damage.check_types(damage.inside(root, name), table)
+                if (known := damage.UNREADABLE.get(damage.mark(about))) is not None:
                     raise OSError(known)
     except FileNotFoundError as error:
         if about == path and not path.is_symlink():
             return None, ""  # replaced by a writer between the listing and the reading
-        return None, f"{about}: damaged ({first_line(error)}); {_remedy(root, path.stem)}"
+        return None, f"{about}: damaged ({damage.first_line(error)}); {_remedy(root, path.stem)}"
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError, ValueError) as error:
-        return None, f"{about}: damaged ({first_line(error)}); {_remedy(root, path.stem)}"
+        return None, f"{about}: damaged ({damage.first_line(error)}); {_remedy(root, path.stem)}"
     return rows.with_columns(pl.lit(str(root)).alias("store")), ""
 
 
@@ -243,13 +241,13 @@ def read_runs(root: Path, log_id: str) -> pl.DataFrame:
     Raises OSError or polars' errors when they can't be read or point outside the store.
     """
     # A pipe of that name would be waited for.
-    path = inside(root, f"runs/{log_id}.parquet")
+    path = damage.inside(root, f"runs/{log_id}.parquet")
     rows = schema.conform(pl.read_parquet(path, glob=False), schema.RUNS)
     # What a file says of itself names others: it may only be what its own name says.
     if set(rows["log_id"]) - {log_id}:
         raise OSError("it names another log than its own name does")
     for name in rows["raw_file"].drop_nulls().unique():
-        inside(root, name, must_exist=False)
+        damage.inside(root, name, must_exist=False)
     return rows
 
 
@@ -258,13 +256,6 @@ _NAMED = (
     ("request_files", schema.REQUESTS),
     ("refused_files", schema.REFUSED),
 )
-# Files with a sound footer whose pages turned out to be damaged, in this process.
-_UNREADABLE: dict[tuple[str, int, int], str] = {}
-
-
-def _mark(path: Path) -> tuple[str, int, int]:
-    state = path.stat()
-    return str(path), state.st_mtime_ns, state.st_size
 
 
 def unreadable(runs: pl.DataFrame) -> list[Damage]:
@@ -279,76 +270,10 @@ def unreadable(runs: pl.DataFrame) -> list[Damage]:
         own = runs.filter((pl.col("store") == root_text) & (pl.col("log_id") == log_id))
         for column, table in _NAMED:
             for name in own[column].explode().drop_nulls().unique(maintain_order=True):
-                if error := _broken(root / name, table):
+                if error := damage.broken(root / name, table):
                     text = f"{root / name}: damaged ({error}); {_remedy(root, log_id)}"
                     found.append(Damage(root, log_id, text))
-    return list({(damage.store, damage.log_id): damage for damage in found}.values())
-
-
-def _broken(path: Path, table: schema.Table) -> str:
-    """What keeps a file from being read in full; empty where nothing does."""
-    mark = None
-    try:
-        mark = _mark(path)
-        schema.conform(pl.read_parquet(path, glob=False), table)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        text = first_line(error)
-    except BaseException as error:
-        # Polars' own panics are no Exceptions.
-        if type(error).__name__ != "PanicException":
-            raise
-        text = first_line(error)
-    else:
-        return ""
-    if mark is not None:
-        _UNREADABLE[mark] = text
-    return text
-
-
-def _check_types(path: Path, table: schema.Table) -> None:
-    """Raises OSError where a column is of a kind that can't be what its name says."""
-    # Polars' own reader of footers would take * and [ in a path for a pattern.
-    wanted = _kinds(table)
-    for column in parquet.read_metadata(path).schema.to_arrow_schema():
-        kind = _kind(column.type)
-        if column.name in wanted and kind not in ("null", wanted[column.name]):
-            raise OSError(f"column {column.name} is {column.type}")
-
-
-@functools.cache
-def _kinds(table: schema.Table) -> dict[str, str]:
-    return {f.name: _kind(f.type) for f in schema.empty(table).to_arrow().schema}
-
-
-def _kind(kind: pa.DataType) -> str:
-    """A word for types that are cast into each other without harm."""
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "text"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"[{_kind(kind.value_type)}]"
-    if pa.types.is_struct(kind):
-        return f"{{{', '.join(f'{field.name} {_kind(field.type)}' for field in kind)}}}"
-    return str(kind)
-
-
-def inside(root: Path, name: str, must_exist: bool = True) -> Path:
-    """`name` under `root`; a store from a stranger may not point outside itself."""
-    path = (root / name).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise OSError(f"{name} is outside the store")
-    if path.exists() or must_exist:
-        if not path.exists():
-            raise FileNotFoundError(f"{name} is not there")
-        if not path.is_file():
-            raise OSError(f"{name} is no file")
-    return path
-
-
-def first_line(error: BaseException) -> str:
-    """Why, in few words."""
-    return str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+    return list({(log.store, log.log_id): log for log in found}.values())
 
 
 def _remedy(root: Path, log_id: str) -> str:

@@ -23,7 +23,8 @@ from tauscope import store
 from tauscope.experiment.plan import Plan, filled
 from tauscope.experiment.schedule import Cell
 from tauscope.ingest import LogParser
-from tauscope.ingest.importer import Labels, Rows, apply_labels, says_something
+from tauscope.ingest.gather import Rows, says_something
+from tauscope.ingest.importer import Labels, apply_labels
 from tauscope.record import marker
 from tauscope.record.engine import TRACE_VARIABLE, Signals, environment
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import schema, store
+from tauscope import damage, schema, store
 from tauscope.errors import Problem
 from tauscope.ingest import agree, identity, twins
-from tauscope.ingest.parser import Batch, LogParser
+from tauscope.ingest.gather import Rows, says_something
+from tauscope.ingest.parser import LogParser
 from tauscope.ingest.rawcopy import RawCopy
 from tauscope.ingest.source import Log
 from tauscope.record import marker
@@ -260,47 +261,6 @@ def _stated(log: Log, runs: pl.DataFrame, beside: Log | None) -> list[tuple[str,
     return [(runs["run_id"][0], agree.one_run(beside))]
 
 
-class Rows:
-    """Gathers a parser's batches: cycles go to the writer, requests and runs stay here."""
-
-    def __init__(self) -> None:
-        self._requests: list[pl.DataFrame] = []
-        self._runs: list[pl.DataFrame] = []
-        self.outcomes: dict[str, int] = {}
-        self.cycles = 0
-        self._emitted = 0
-        self._emitted_known = True
-
-    def take(self, batch: Batch, writer: store.LogWriter) -> None:
-        """Pass a batch's cycles and refused rows on, and keep its latest other rows."""
-        writer.add(schema.CYCLES, batch.cycles)
-        writer.add(schema.REFUSED, batch.refused)
-        for name, count in batch.cycles["outcome"].value_counts().iter_rows():
-            self.outcomes[name] = self.outcomes.get(name, 0) + count
-        self.cycles += batch.cycles.height
-        self._emitted += int(batch.cycles["emitted"].sum() or 0)
-        self._emitted_known &= batch.cycles["emitted"].null_count() == 0
-        if batch.requests.height:
-            self._requests.append(batch.requests)
-        if batch.runs.height:
-            self._runs.append(batch.runs)
-        if len(self._requests) > 64 or len(self._runs) > 64:
-            self._requests, self._runs = [self.tables()[1]], [self.tables()[0]]
-
-    def tables(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """(runs, requests): the latest row of each."""
-        runs = pl.concat(self._runs or [schema.empty(schema.RUNS)])
-        requests = pl.concat(self._requests or [schema.empty(schema.REQUESTS)])
-        return (
-            runs.unique("run_id", keep="last", maintain_order=True).sort("run_index"),
-            requests.unique(["run_id", "request_id"], keep="last", maintain_order=True),
-        )
-
-    def emitted_or_none(self) -> int | None:
-        """Σ emitted; None when one cycle's is unknown, or when there is no cycle."""
-        return self._emitted if self._emitted_known and self.cycles else None
-
-
 def apply_labels(runs: pl.DataFrame, labels: Labels) -> pl.DataFrame:
     """`runs` with the given labels in place."""
     return runs.with_columns(
@@ -314,12 +274,12 @@ def held_logs(root: Path) -> tuple[pl.DataFrame, set[str]]:
     names = ["log_id", "raw_bytes", "raw_sha256", "raw_file", "source"]
     contents = store.read([root])
     frames = [contents.runs.select(names)]
-    for damage in contents.damaged:
+    for lost in contents.damaged:
         # What is damaged is known still, so that it can be made again in its place.
         with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-            frames.append(store.read_runs(root, damage.log_id).select(names))
+            frames.append(store.read_runs(root, lost.log_id).select(names))
     held = pl.concat(frames).unique("log_id", maintain_order=True)
-    return held, {damage.log_id for damage in contents.damaged}
+    return held, {lost.log_id for lost in contents.damaged}
 
 
 def read_rows(root: Path, log_id: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -330,7 +290,8 @@ def read_rows(root: Path, log_id: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _requests(root: Path, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
     for name in runs["request_files"].explode().drop_nulls().unique(maintain_order=True):
-        yield schema.conform(pl.read_parquet(store.inside(root, name), glob=False), schema.REQUESTS)
+        path = damage.inside(root, name)
+        yield schema.conform(pl.read_parquet(path, glob=False), schema.REQUESTS)
 
 
 def stored_counts(root: Path, runs: pl.DataFrame) -> tuple[dict[str, int], int | None]:
@@ -384,17 +345,6 @@ def _keep_labels(
         kept, on=["run_id", "request_id"], how="left", maintain_order="left"
     ).with_columns(pl.coalesce(f"old_{n}", n).alias(n) for n in own)
     return schema.conform(runs, schema.RUNS), schema.conform(requests, schema.REQUESTS)
-
-
-def says_something(runs: pl.DataFrame, requests: pl.DataFrame, cycles: int) -> bool:
-    """Does a log with these rows say anything of speculation, speed or requests?"""
-    told = requests.filter(
-        pl.col("decode_tokens_per_s").is_not_null()
-        | pl.col("generated_tokens").is_not_null()
-        | pl.col("finish").is_not_null()
-        | pl.col("prompt_tokens").is_not_null()
-    )
-    return bool(cycles or not told.is_empty() or runs["refused_rows"].sum())
 
 
 def _check(

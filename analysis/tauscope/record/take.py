@@ -15,7 +15,8 @@ import polars as pl
 from tauscope import labels as labelling
 from tauscope import schema, store
 from tauscope.ingest import LogParser, agree
-from tauscope.ingest.importer import Labels, Rows, apply_labels, says_something
+from tauscope.ingest.gather import Rows, says_something
+from tauscope.ingest.importer import Labels, apply_labels
 from tauscope.record import marker as markers
 from tauscope.record.dating import Dating, times_before
 from tauscope.record.journal import BLOCK, Journal
