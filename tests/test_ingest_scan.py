@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,6 +79,15 @@ def test_templates_and_keys_give_the_same_rows(monkeypatch: pytest.MonkeyPatch):
     by_key_only(monkeypatch)
     slow = parse(log)
     assert fast.cycles.equals(slow.cycles) and fast.cycles.height == len(lines) - 2
+
+
+def test_every_byte_of_a_kinds_name_counts():
+    """Bytes between the words that tell the kinds apart and the first hole."""
+    for line in (CONF_HIT, HIT, FOLD, MISS):
+        for at in range(8, line.index("=")):
+            changed = line[:at] + "\x7f" + line[at + 1 :]
+            cycles = parse(f"{MISS}\n{changed}\n{FOLD}").cycles
+            assert cycles.filter(pl.col("line") == 2)["outcome"].to_list() in ([], ["unknown"])
 
 
 @settings(max_examples=40, deadline=None)

@@ -43,10 +43,10 @@ _FAST = (
         ),
     ),
     (
-        " timing ", "margin-s", 28, Rule.FOLD,
+        " timing ", "margin-s", 24, Rule.FOLD,
         ((
             Template(
-                "drafted={1} committed={1} margin={3} threshold={3} "
+                "kip drafted={1} committed={1} margin={3} threshold={3} "
                 "draft={3} ms verify={3} ms total={3} ms"
             ),
             ("drafted", "committed", "margin", "threshold", "draft_ms", "verify_ms", "reported_ms"),
