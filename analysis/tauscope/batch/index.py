@@ -70,7 +70,7 @@ def html(
 
 def _answers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = list(found["verdicts"])
-    names = words.row_names(rows, ("simulated", "machine", "model", "experiment"))
+    names = words.row_names(rows, ("simulated", "machine", "model", "experiment"), unique=False)
     held = {_key(row): row for row in found["bottlenecks"]}
     out = [
         {**_answer(row), "name": name,

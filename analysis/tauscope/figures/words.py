@@ -118,6 +118,9 @@ def why(row: Mapping[str, Any]) -> str:
     return f"the whole interval lies {side} 1, over {plural(row['pairs'], 'paired prompt')}"
 
 
+MOST_NAMED = 5
+
+
 def speedup_answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[str, Any]]) -> str:
     """The answer of a report, from rows of speedup.table and speedup.flips."""
     if not rows:
@@ -131,8 +134,14 @@ def speedup_answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[st
 
 
 def _answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[str, Any]]) -> str:
+    several = len({row.get("arm") for row in rows}) > 1
+
     def named(some: Iterable[Mapping[str, Any]]) -> str:
-        return listed([f"{quoted(r['workload'])} ({change(r['speedup'])})" for r in some])
+        def one(row: Mapping[str, Any]) -> str:
+            arm = f" under {quoted(row['arm'])}" if several else ""
+            return f"{quoted(row['workload'])}{arm} ({change(row['speedup'])})"
+
+        return listed([one(row) for row in some])
 
     def sided(name: str) -> list[Mapping[str, Any]]:
         found = [row for row in rows if row["verdict"] == name]
@@ -146,7 +155,10 @@ def _answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[str, Any]
         parts.append(f"costs time on {named(losses)}" if gains else
                      f"speculation costs time on {named(losses)}")  # fmt: skip
     text = " and ".join(parts)
-    if open_:
+    if len(open_) > MOST_NAMED:
+        some = f"{len(open_)} of {len(rows)} pairs of a workload and an arm"
+        text = f"{text}; undecided for {some}" if text else f"undecided: {some}"
+    elif open_:
         text = f"{text}; undecided for {named(open_)}" if text else f"undecided: {named(open_)}"
     if not text:
         lone = rows[0]["speedup_why"] or "no off arm to compare with"
@@ -165,12 +177,25 @@ def _lower(text: str) -> str:
 
 
 def row_names(
-    rows: Sequence[Mapping[str, Any]], also: Sequence[str] = (), first: str = "workload"
+    rows: Sequence[Mapping[str, Any]],
+    also: Sequence[str] = (),
+    first: str = "workload",
+    unique: bool = True,
 ) -> list[str]:
-    """A short name for each row: `first`, and whatever of `also` differs between rows."""
-    differs = [
-        name for name in also if name != first and len({repr(row.get(name)) for row in rows}) > 1
-    ]
+    """A short name for each row: `first`, and whatever of `also` tells rows apart.
+
+    What the others tell already is left out, the last of `also` first. `unique` numbers
+    names that are still alike.
+    """
+
+    def told(names: Sequence[str]) -> int:
+        return len({tuple(repr(row.get(name)) for name in (first, *names)) for row in rows})
+
+    differs = [name for name in also if name != first]
+    for name in reversed(differs.copy()):
+        fewer = [other for other in differs if other != name]
+        if told(fewer) == told(differs):
+            differs = fewer
     names = []
     for row in rows:
         parts = [label(row[first])]
@@ -185,7 +210,7 @@ def row_names(
     out = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        out.append(name if seen[name] == 1 or not unique else f"{name} ({seen[name]})")
     return out
 
 
