@@ -9,34 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauscope.cli import output
-from tauscope.cli.options import MOST, Json, Store, Traces, named
+from tauscope.cli.options import (
+    Arm,
+    Json,
+    MaxTokens,
+    PromptId,
+    Rules,
+    Store,
+    Tokens,
+    Traces,
+    Workload,
+)
 from tauscope.errors import Problem
 
 if TYPE_CHECKING:
     from tauscope.ingest.importer import Imported
-
-Workload = Annotated[
-    str | None,
-    typer.Option(
-        callback=named,
-        metavar="NAME",
-        help="What was generated: agent, code, technical, prose, chat, …",
-    ),
-]
-Arm = Annotated[
-    str | None,
-    typer.Option(
-        callback=named, metavar="NAME", help="What speculation did: off, mtp1, mtp2, shadow, …"
-    ),
-]
-PromptId = Annotated[
-    str | None,
-    typer.Option(
-        callback=named,
-        metavar="NAME",
-        help="Name of the prompt; the same name pairs runs of two arms.",
-    ),
-]
 
 
 def import_(
@@ -44,18 +31,8 @@ def import_(
     workload: Workload = None,
     arm: Arm = None,
     prompt_id: PromptId = None,
-    tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=MOST, help="Exact number of tokens the one request generated."
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=MOST, help="A limit that was set (-n); never taken as a count."
-        ),
-    ] = None,
+    tokens: Tokens = None,
+    max_tokens: MaxTokens = None,
     beside: Annotated[
         Path | None,
         typer.Option(
@@ -173,10 +150,7 @@ def label(
     workload: Workload = None,
     arm: Arm = None,
     prompt_id: PromptId = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.toml", help="Label a server's requests by [[rule]] tables."),
-    ] = None,
+    rules: Rules = None,
     traces: Store = None,
     json: Json = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,3 +45,43 @@ def where_of(pairs: list[str] | None) -> dict[str, list[str]]:
             raise Problem(f"--where {pair}: write it as COLUMN=VALUE, as in arm=mtp1", code=2)
         chosen.setdefault(column.strip(), []).append(value)
     return chosen
+
+
+Workload = Annotated[
+    str | None,
+    typer.Option(
+        callback=named,
+        metavar="NAME",
+        help="What was generated: agent, code, technical, prose, chat, …",
+    ),
+]
+Arm = Annotated[
+    str | None,
+    typer.Option(
+        callback=named, metavar="NAME", help="What speculation did: off, mtp1, mtp2, shadow, …"
+    ),
+]
+PromptId = Annotated[
+    str | None,
+    typer.Option(
+        callback=named,
+        metavar="NAME",
+        help="Name of the prompt; the same name pairs runs of two arms.",
+    ),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=MOST, help="Exact number of tokens that the one request generated."
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=MOST, help="A limit that was set (-n); never taken as a count."
+    ),
+]
+Rules = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.toml", help="Label a server's requests by [[rule]] tables."),
+]

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tauscope.cli import output
-from tauscope.cli.ingest import Arm, PromptId, Workload
-from tauscope.cli.options import MOST, Store, Traces
+from tauscope.cli.options import (
+    Arm,
+    MaxTokens,
+    PromptId,
+    Rules,
+    Store,
+    Tokens,
+    Traces,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from tauscope.record.recorder import Recorded
@@ -24,22 +32,9 @@ def record(
     workload: Workload = None,
     arm: Arm = None,
     prompt_id: PromptId = None,
-    tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=MOST, help="Exact number of tokens the one request generates."
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=MOST, help="A limit that is set (-n); never taken as a count."
-        ),
-    ] = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.toml", help="Label a server's requests by [[rule]] tables."),
-    ] = None,
+    tokens: Tokens = None,
+    max_tokens: MaxTokens = None,
+    rules: Rules = None,
     keep_output: Annotated[
         bool,
         typer.Option(
