@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from frames import add_run, cycle, opened
 
 from tauscope import metrics, places, schema, store
 from tauscope.errors import Problem
+from tauscope.store import read, write_parquet
 
 
 def test_rows_show_only_after_the_commit(store: Path) -> None:
@@ -42,6 +44,43 @@ def test_files_that_nothing_names_go_when_they_are_old(store: Path) -> None:
         os.utime(path, (time.time() - 3600,) * 2)
     assert [p.name for p in store_collect(store)] == ["log.t-00000.parquet"]
     assert opened(store).query("SELECT outcome FROM cycles").item() == "folded"
+
+
+def test_answers_come_from_the_state_that_was_opened(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]], workload="code")
+    found = opened(store)
+    writer = store_writer(store, "log", "later")
+    writer.add(schema.CYCLES, frame([cycle("fold", run_id="log-0", cycle=0)]))
+    writer.commit(run("log"), schema.empty(schema.REQUESTS))
+    assert found.query("SELECT workload, outcome FROM cycles").rows() == [("code", "all_accepted")]
+    assert found.query("SELECT workload FROM runs").rows() == [("code",)]
+    assert opened(store).query("SELECT outcome FROM cycles").rows() == [("folded",)]
+
+
+def test_a_log_that_grows_while_it_is_read_is_not_damaged(store: Path) -> None:
+    """A runs file is replaced with every commit: a reader holds one state of it or another."""
+    states = [
+        schema.conform(pl.concat([run("log")] * count), schema.RUNS) for count in range(1, 40)
+    ]
+    path = store / "runs" / "log.parquet"
+    write_parquet(states[0], path)
+    over = threading.Event()
+
+    def grow() -> None:
+        while not over.is_set():
+            for state in states:
+                write_parquet(state, path)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        seen = [read([store]) for _ in range(400)]
+    finally:
+        over.set()
+        writer.join()
+    assert [log for contents in seen for log in contents.damaged] == []
+    assert {len(contents.runs) for contents in seen} <= set(range(1, 40))
+    assert len({len(contents.runs) for contents in seen}) > 1
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """One way to ask: an in-memory DuckDB with views and macros over stores.
 
-Nothing is copied and nothing is locked: the views read the stores' Parquet files.
-The connection can read those files and no others, and can write none, so SQL from
-anyone may run on it.
+Nothing is locked, and only the rows of runs are copied: a file in `runs/` is replaced while a
+log grows, so it is read once, and the files that it named then are what is asked. The other
+views read the stores' Parquet files. The connection can read those files and no others, and
+can write none, so SQL from anyone may run on it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ DIMENSIONS = (
     "run_id", "request_id", "log_id", "source", "drafter", "draft_depth",
 )  # fmt: skip
 _ROWS = {
-    "run_rows": (schema.RUNS, None),
     "request_rows": (schema.REQUESTS, "request_files"),
     "cycle_rows": (schema.CYCLES, "cycle_files"),
     "refused_rows": (schema.REFUSED, "refused_files"),
@@ -70,11 +70,7 @@ class Catalog:
         contents = store.read(self.stores)
         self.damaged = contents.damaged
         self.runs = contents.runs
-        files = {name: contents.files(name) for _, name in _ROWS.values() if name}
-        files["run_files"] = sorted(
-            {str(Path(s) / "runs" / f"{log}.parquet")
-             for s, log in contents.runs.select("store", "log_id").iter_rows()}
-        )  # fmt: skip
+        files = {name: contents.files(name) for _, name in _ROWS.values()}
         # A bad UTF-8 label must not stop a reader: text columns are checked at import.
         self.con = duckdb.connect(":memory:", config={"autoload_known_extensions": False})
         every = [path for paths in files.values() for path in paths]
@@ -84,12 +80,19 @@ class Catalog:
         # read the folder, so it is a fresh one that holds nothing of anybody else's.
         self.con.execute("SET temp_directory = $spill", {"spill": self._spill})
         self.con.execute("SET enable_external_access = false")
+        self._hold_runs()
         for view, (table, column) in _ROWS.items():
-            self.con.execute(self._view(view, table, files[column or "run_files"]))
+            self.con.execute(self._view(view, table, files[column]))
         self.con.execute(sql_text("macros"))
         self.con.execute(sql_text("views"))
         comments.put(self.con)
         self.con.execute("SET lock_configuration = true")
+
+    def _hold_runs(self) -> None:
+        columns = ", ".join(f'"{c.name}"::{c.type} AS "{c.name}"' for c in schema.RUNS.columns)
+        self.con.register("held", self.runs.drop("store").to_arrow())
+        self.con.execute(f"CREATE TABLE run_rows AS SELECT {columns} FROM held")
+        self.con.unregister("held")
 
     def _view(self, view: str, table: schema.Table, files: list[str]) -> str:
         """CREATE VIEW over `files`, cast to the schema; columns no file has are NULL."""

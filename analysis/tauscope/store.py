@@ -8,6 +8,7 @@ reader sees the old state or the new one, never a half.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -242,7 +243,8 @@ def read_runs(root: Path, log_id: str) -> pl.DataFrame:
     """
     # A pipe of that name would be waited for.
     path = damage.inside(root, f"runs/{log_id}.parquet")
-    rows = schema.conform(pl.read_parquet(path, glob=False), schema.RUNS)
+    # Polars opens a path more than once, and a writer may replace the file in between.
+    rows = schema.conform(pl.read_parquet(io.BytesIO(path.read_bytes())), schema.RUNS)
     # What a file says of itself names others: it may only be what its own name says.
     if set(rows["log_id"]) - {log_id}:
         raise OSError("it names another log than its own name does")

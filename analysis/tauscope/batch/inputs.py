@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -30,11 +31,13 @@ def files(data: catalog.Catalog) -> list[dict[str, Any]]:
             names.update(runs[column].explode().drop_nulls())
         for name in sorted(names):
             path = Path(store) / name
+            # Opened once: the file of a log that grows is replaced under its name.
             with path.open("rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256").hexdigest()
-            rows = parquet.read_metadata(path).num_rows
+                rows = parquet.read_metadata(handle).num_rows
+                size = os.fstat(handle.fileno()).st_size
             found.append({"store": str(store), "path": name, "rows": rows,
-                          "bytes": path.stat().st_size, "sha256": digest})  # fmt: skip
+                          "bytes": size, "sha256": digest})  # fmt: skip
     return found
 
 
