@@ -41,6 +41,7 @@ def add_run(
     log_id: str,
     requests: list[list[dict[str, Any]]],
     request_columns: list[dict[str, Any]] | None = None,
+    generation: str = "t",
     **run: Any,
 ) -> str:
     """Commit one run of some requests, each a list of cycles; returns the run_id."""
@@ -51,7 +52,7 @@ def add_run(
         for row in request
     ]
     cycles = [{"cycle": number, **row} for number, row in enumerate(rows)]
-    writer = store.LogWriter(root, log_id, "t")
+    writer = store.LogWriter(root, log_id, generation)
     kinds = schema.CYCLES.polars()
     if cycles:
         names = {name for row in cycles for name in row}

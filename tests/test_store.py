@@ -46,6 +46,16 @@ def test_files_that_nothing_names_go_when_they_are_old(store: Path) -> None:
     assert opened(store).query("SELECT outcome FROM cycles").item() == "folded"
 
 
+def test_files_age_from_when_they_are_no_longer_named(store: Path) -> None:
+    add_run(store, "log", [[cycle("bet+")]])
+    (old,) = (store / "cycles").glob("*.parquet")
+    os.utime(old, (time.time() - 3600,) * 2)
+    found = opened(store)
+    add_run(store, "log", [[cycle("fold")]], generation="later")
+    assert store_collect(store) == []
+    assert found.query("SELECT outcome FROM cycles").rows() == [("all_accepted",)]
+
+
 def test_answers_come_from_the_state_that_was_opened(store: Path) -> None:
     add_run(store, "log", [[cycle("bet+")]], workload="code")
     found = opened(store)

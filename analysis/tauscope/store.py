@@ -174,8 +174,21 @@ class LogWriter:
             pl.lit(__version__).alias("version"),
             pl.lit(schema.SCHEMA_VERSION, dtype=pl.Int32).alias("schema_version"),
         )
-        with locked(self.root):
-            write_parquet(rows, self.root / "runs" / f"{self.log_id}.parquet")
+        _put_runs(self.root, self.log_id, rows)
+
+
+def _put_runs(root: Path, log_id: str, rows: pl.DataFrame) -> None:
+    """Replace a log's runs file: the commit. What it no longer names starts to age."""
+    path = root / "runs" / f"{log_id}.parquet"
+    with locked(root):
+        before: set[str] = set()
+        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
+            before = _named([path])
+        write_parquet(rows, path)
+        for name in before - _names(rows):
+            # A store that was damaged or made elsewhere may name anything.
+            with contextlib.suppress(OSError):
+                os.utime(damage.inside(root, name))
 
 
 def read(roots: Sequence[Path]) -> Contents:
@@ -260,6 +273,9 @@ _NAMED = (
 )
 
 
+_NAMING = [column for column, _ in _NAMED]
+
+
 def unreadable(runs: pl.DataFrame) -> list[Damage]:
     """Read every file of `runs` (rows of Contents.runs) in full; the logs whose can't be.
 
@@ -301,8 +317,7 @@ def relabel(root: Path, log_id: str, labels: pl.DataFrame, requests: pl.DataFram
     rows = schema.conform(labels, schema.RUNS).with_columns(
         pl.lit([name], dtype=pl.List(pl.String)).alias("request_files")
     )
-    with locked(root):
-        write_parquet(rows, root / "runs" / f"{log_id}.parquet")
+    _put_runs(root, log_id, rows)
     collect_orphans(root)
 
 
@@ -316,7 +331,7 @@ def collect_orphans(root: Path, age_s: float = ORPHAN_AGE_S) -> list[Path]:
     with locked(root):
         listed = sorted((root / "runs").glob("*.parquet"))
         try:
-            named = _named(root, listed)
+            named = _named(listed)
         except (pl.exceptions.PolarsError, OSError):
             return []  # something is damaged: removing files now could lose the remedy
         gone = [
@@ -336,11 +351,13 @@ def collect_orphans(root: Path, age_s: float = ORPHAN_AGE_S) -> list[Path]:
     return gone
 
 
-def _named(root: Path, listed: Iterable[Path]) -> set[str]:
-    columns = ["cycle_files", "request_files", "refused_files"]
+def _named(listed: Iterable[Path]) -> set[str]:
+    """Names of files in runs files; called under the lock, so none is replaced meanwhile."""
     names: set[str] = set()
     for path in listed:
-        rows = pl.read_parquet(path, columns=columns, glob=False)
-        for column in columns:
-            names.update(rows[column].explode().drop_nulls())
+        names |= _names(pl.read_parquet(path, columns=_NAMING, glob=False))
     return names
+
+
+def _names(rows: pl.DataFrame) -> set[str]:
+    return {name for column in _NAMING for name in rows[column].explode().drop_nulls()}
