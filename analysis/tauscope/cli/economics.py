@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tauscope.economics.routing import Blend
 
 
+# Drifts that are named in a terminal.
+FLAGGED = 5
+
+
 def cost(where: Where = None, traces: Traces = None, json: Json = False) -> None:
     """What cycles cost and why speculation pays or not: T, d, V, break-even, waterfall.
 
@@ -161,15 +165,27 @@ def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
             for r in frames["modelled"].iter_rows(named=True)
         ),
     )]  # fmt: skip
-    flags = [r for r in frames["course"].iter_rows(named=True) if r["flag"] not in (None, "steady")]
-    shown += [
-        f"  {output.short(r['run_id'])} {r['flag']}: {r['outcome']} cycles {r['drift']:+.1%} per "
-        "token from the first third to the last"
-        for r in flags
-    ]
+    shown += _flagged(frames["course"])
     for r in known.iter_rows(named=True):
         shown += [f"  {output.short(r['workload'])} {output.short(r['arm'])}: {text}"
                   for text in r["remarks"]]  # fmt: skip
+    return shown
+
+
+def _flagged(course: pl.DataFrame) -> list[str]:
+    """What drifts, the worst first, and how many more there are."""
+    rows = [r for r in course.iter_rows(named=True) if r["flag"] not in (None, "steady")]
+    rows.sort(key=lambda r: -abs(r["drift"]))
+    shown = [
+        f"  {output.short(r['stretch'])} {output.short(r['arm'])} {r['flag']}: {r['outcome']} "
+        f"cycles {r['drift']:+.1%} per token from the first third to the last"
+        for r in rows[:FLAGGED]
+    ]
+    if len(rows) > FLAGGED:
+        shown.append(
+            f"  … and {len(rows) - FLAGGED} more of {course.height} drift less: "
+            "tauscope cost --json | jq .course"
+        )
     return shown
 
 

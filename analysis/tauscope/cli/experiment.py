@@ -143,7 +143,8 @@ def _shown(plan: Plan, found: Report) -> list[Any]:
         worst = found.drift.sort(found.drift["drift"].abs()).row(-1, named=True)
         parts.append(
             f"drift: at most {worst['drift']:+.1%}, of {output.short(worst['arm'])}'s "
-            f"{worst['outcome']} cycles, from the first third of the experiment to the last"
+            f"{worst['outcome']} cycles on {output.short(worst['workload'])}, from the first "
+            "third of the experiment to the last"
         )
     for reasons, group in found.barred.group_by("reasons", maintain_order=True):
         cells = ", ".join(f"{w}/{a}" for w, a in group.select("workload", "arm").iter_rows())

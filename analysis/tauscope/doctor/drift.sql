@@ -1,25 +1,55 @@
 -- Finding: the machine's speed drifts
--- Means: one path costs 2 % more or less per token in the last third of a run than in the
---   first; an arm that ran later is judged by the machine, not by what it does.
+-- Means: one path costs 2 % more or less per token in the last third of a run (of an experiment:
+--   of the arm's runs) than in the first; an arm that ran later is judged by the machine, not by
+--   what it does. In a run of one request a growing context does the same.
 -- Do: interleave the arms (tauscope experiment does), let the machine cool, keep other work off.
--- Grain: one row a (workload, arm, run, outcome) with at least 48 timed cycles in both thirds.
+-- Grain: one row a (workload, arm, machine, model, experiment, stretch, outcome) with at least 48
+-- cycles to compare; a stretch is a run, or all runs of an arm in an experiment.
 -- Units: ms per token of the path; drift is last third over first third, less 1. The same as
 -- sql/drift.sql, which the verdicts use, in one piece to paste.
-WITH placed AS (
+WITH places AS (
+  SELECT run_id, MIN(TRY_CAST(value AS BIGINT)) AS place
+  FROM facts
+  WHERE name = 'experiment_order'
+  GROUP BY run_id
+), timed AS (
   SELECT
-    workload, arm, run_id, outcome, emitted, COALESCE(wall_ms, reported_ms) AS path_ms,
-    NTILE(3) OVER (PARTITION BY run_id, workload ORDER BY cycle) AS third
-  FROM cycles LEFT JOIN warmup USING (run_id)
+    workload, arm, simulated, machine, model, experiment,
+    COALESCE(experiment, run_id) AS stretch, outcome, verified, emitted, pos,
+    COALESCE(wall_ms, reported_ms) AS path_ms,
+    NTILE(3) OVER (in_turn) AS third,
+    MIN((run_id, request_id)) OVER (whole) < MAX((run_id, request_id)) OVER (whole) AS several
+  FROM cycles LEFT JOIN warmup USING (run_id) LEFT JOIN places USING (run_id)
   WHERE cycle >= COALESCE(warmup_cycles, 0)
+  WINDOW
+    whole AS (
+      PARTITION BY workload, arm, simulated, machine, model, experiment,
+        COALESCE(experiment, run_id)
+    ),
+    in_turn AS (whole ORDER BY place, run_id, cycle)
+), alike AS (
+  SELECT
+    workload, arm, simulated, machine, model, experiment, stretch, outcome, verified, emitted,
+    CASE WHEN several THEN pos // 64 END AS band,
+    COUNT(*) FILTER (third = 1) AS n_first,
+    COUNT(*) FILTER (third = 3) AS n_last,
+    AVG(path_ms) FILTER (third = 1) AS ms_first,
+    AVG(path_ms) FILTER (third = 3) AS ms_last,
+    LEAST(n_first, n_last) AS n
+  FROM timed
+  WHERE path_ms IS NOT NULL AND emitted > 0
+  GROUP BY ALL
 )
 SELECT
-  workload, arm, run_id, outcome,
-  SUM(path_ms) FILTER (third = 1) / SUM(emitted) FILTER (third = 1) AS first_ms_per_token,
-  SUM(path_ms) FILTER (third = 3) / SUM(emitted) FILTER (third = 3) AS last_ms_per_token,
+  workload, arm, stretch, outcome,
+  SUM(n)::BIGINT AS cycles,
+  ratio(SUM(n * ms_first), SUM(n * emitted)) AS first_ms_per_token,
+  ratio(SUM(n * ms_last), SUM(n * emitted)) AS last_ms_per_token,
   ratio(last_ms_per_token, first_ms_per_token) - 1 AS drift
-FROM placed
-WHERE path_ms IS NOT NULL AND emitted > 0
-GROUP BY workload, arm, run_id, outcome
-HAVING COUNT(*) FILTER (third = 1) >= 48 AND COUNT(*) FILTER (third = 3) >= 48
+FROM alike
+WHERE n > 0
+GROUP BY
+  workload, arm, simulated, machine, model, experiment, stretch, outcome
+HAVING SUM(n) >= 48
    AND ABS(drift) >= 0.02
 ORDER BY ABS(drift) DESC

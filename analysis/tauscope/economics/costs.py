@@ -231,22 +231,25 @@ def course_by_arm(data: catalog.Catalog, where: Mapping[str, Any] | None = None)
 
 
 def course(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Warm-up, drift and throttling of each run: run_id, arm, warmup_cycles, drift, outcome, flag.
+    """Warm-up, drift and throttling: stretch, arm, runs, warmup_cycles, drift, outcome, flag.
 
-    `drift` is the path that moved most: its ms per token in the last third of a run over the
-    first, less 1. `flag`: `throttles` when every path slowed by 5 % or more, `drifts` when
-    one moved by 2 %, `steady`, or null with too few timed cycles to say.
+    A stretch is a run, or all runs of an arm in an experiment. `drift` is the path that moved
+    most: its ms per token in the last third of a stretch over the first, less 1. `flag`:
+    `throttles` when every path slowed by 5 % or more, `drifts` when one moved by 2 %, `steady`,
+    or null with too few timed cycles to say.
     """
     moved = arms.drifts(data, where or {})
     runs = _asked(data, "cost_warmup", where)
-    flags = moved.group_by("run_id", maintain_order=True).agg(
+    flags = moved.group_by("stretch", "arm", maintain_order=True).agg(
         pl.col("drift").sort_by(pl.col("drift").abs(), descending=True).first(),
         pl.col("outcome").sort_by(pl.col("drift").abs(), descending=True).first(),
         pl.when(pl.col("drift").min() >= THROTTLES).then(pl.lit("throttles"))
         .when(pl.col("drift").abs().max() >= DRIFTS).then(pl.lit("drifts"))
         .otherwise(pl.lit("steady")).alias("flag"),
     )  # fmt: skip
-    return runs.join(flags, on="run_id", how="left", maintain_order="left")
+    return runs.join(
+        flags, on=["stretch", "arm"], how="left", nulls_equal=True, maintain_order="left"
+    )
 
 
 def _asked(data: catalog.Catalog, name: str, where: Mapping[str, Any] | None) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tauscope import catalog, speedup
+from tauscope import arms, catalog, speedup
 from tauscope.experiment import outputs
 from tauscope.experiment.cell import Desk
 from tauscope.experiment.plan import Plan
@@ -15,7 +15,7 @@ from tauscope.experiment.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Frames of `speedup.table`, `outputs.compare` and sql/experiment_drift.sql.
+    """Frames of `speedup.table`, `outputs.compare` and `arms.drifts`.
 
     `barred`: workload, arm, reasons of the verdicts that can't be reached.
     """
@@ -33,6 +33,6 @@ def report(root: Path, plan: Plan) -> Report:
     return Report(
         gains,
         outputs.compare(Desk(root, plan.id), plan),
-        data.query("experiment_drift", experiment=plan.id),
+        arms.drifts(data, {"experiment": plan.id}),
         gains.filter(pl.col("reasons").list.len() > 0).select("workload", "arm", "reasons"),
     )

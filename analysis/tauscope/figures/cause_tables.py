@@ -131,15 +131,17 @@ def modelled(rows: pl.DataFrame) -> Table | Words:
 
 
 def course(rows: pl.DataFrame) -> Table | Words:
-    """Warm-up, drift and throttling, a run a row (costs.course)."""
+    """Warm-up, drift and throttling, a run or an arm of an experiment a row (costs.course)."""
     if rows.is_empty():
         return Words("No course: no cycle was logged.")
-    heads = [Head("run", number=False), Head("arm", number=False), Head("cycles"),
-             Head("warm-up", "cycles"), Head("drift", about="last third over first third"),
+    heads = [Head("run or experiment", number=False), Head("arm", number=False), Head("runs"),
+             Head("cycles"), Head("warm-up", "cycles"),
+             Head("drift", about="last third over first third"),
              Head("of the path", number=False), Head("says", number=False)]  # fmt: skip
     body = [
-        [Cell(words.label(row["run_id"]), "simulated" if row["simulated"] else "real"),
-         Cell(words.label(row["arm"])), Cell(words.count(row["cycles"])),
+        [Cell(words.label(row["stretch"]), "simulated" if row["simulated"] else "real"),
+         Cell(words.label(row["arm"])), Cell(words.count(row["runs"])),
+         Cell(words.count(row["cycles"])),
          _known(row["warmup_cycles"]), Cell(words.percent(row["drift"], sign=True)),
          Cell(row["outcome"] or "–"), Cell(row["flag"] or "too short to tell")]
         for row in rows.iter_rows(named=True)
