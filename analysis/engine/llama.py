@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,9 @@ CHAT = (
     "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 )
 WINDOW = 2048  # tokens of context that the model was trained on
-VERSION = f"llama-cpp-python {lib.__version__}"
+# What it was built for decides how near-ties round, so it belongs to the version.
+BUILT_FOR = " ".join(re.findall(r"(\w+) = 1", lib.llama_print_system_info().decode()))
+VERSION = f"llama-cpp-python {lib.__version__}, {BUILT_FOR}"
 
 
 def bundled() -> Path:
