@@ -96,6 +96,24 @@ def test_stages_add_up_to_the_whole_cycle(store: Path) -> None:
     assert ledger.runs(data).item(0, "unattributed_ms") == pytest.approx(2.0)
 
 
+def test_the_runs_of_an_experiments_arm_are_one_row(store: Path) -> None:
+    runs = [("a", "off", 1), ("b", "mtp1", 2), ("c", "mtp1", 2), ("d", "off", None)]
+    for log, arm, tokens in runs:
+        add_run(store, log, [[cycle("bet+" if arm == "mtp1" else "plain")]],
+                [{"generated_tokens": tokens}], arm=arm, workload="code",
+                experiment="night" if log != "d" else None, source=f"{log}.log")  # fmt: skip
+    found = ledger.stretches(opened(store)).select(
+        "stretch", "source", "arm", "runs", "run_id", "cycles", "generated_tokens",
+        "unattributed_tokens",
+    )  # fmt: skip
+    assert found.rows() == [
+        ("d-0", "d.log", "off", 1, "d-0", 1, None, None),
+        ("night", "night", "mtp1", 2, None, 2, 4, 0),
+        ("night", "night", "off", 1, "a-0", 1, 1, 0),
+    ]
+    assert ledger.runs(opened(store))["cycles"].sum() == found["cycles"].sum() == 4
+
+
 def test_a_selection_of_requests_keeps_their_runs_only(store: Path) -> None:
     for log, workload in (("a", "code"), ("b", "chat")):
         add_run(store, log, [[cycle("bet+")]], [{"workload": workload}], arm="mtp1")

@@ -52,11 +52,25 @@ def runs(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.Da
     Runs of which `where` leaves no request still show when the condition is on requests
     only; a condition on runs leaves them out.
     """
+    text, params = _runs_text(where)
+    return data.run(text, "ledger_runs", params)
+
+
+def stretches(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """`runs`, with all runs of an arm in an experiment as one row: more fit to be looked at.
+
+    `stretch` is the experiment or the run; `runs` how many they are.
+    """
+    text, params = _runs_text(where)
+    text = catalog.sql_text("ledger_stretches").replace("{ledger_runs}", text)
+    return data.run(text, "ledger_stretches", params)
+
+
+def _runs_text(where: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
     where = dict(where or {})
     condition, params = catalog.selection(where)
     text = catalog.sql_text("ledger_runs").replace("{where}", condition)
-    text = text.replace("{runs}", _of_runs(where, condition))
-    return data.run(text, "ledger_runs", params)
+    return text.replace("{runs}", _of_runs(where, condition)), params
 
 
 def refused(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:

@@ -30,7 +30,7 @@ def collect(data: catalog.Catalog) -> dict[str, Any]:
         "flips": tabling.records(flips),
         "pooled": tabling.records(speedup.pooled(data)) if flips.height else [],
         "bottlenecks": tabling.records(bottleneck.table(data, costs)),
-        "runs": tabling.records(ledger.runs(data)),
+        "runs": tabling.records(ledger.stretches(data)),
         "damaged": [damage.text for damage in data.damaged],
     }
 
@@ -50,7 +50,7 @@ def html(
     source = f"Read from {origin}: {words.listed([words.label(store, 160) for store in stores])}."
     if len(runs) > SHOWN_RUNS:
         source += (
-            f" The first {SHOWN_RUNS:,} of {len(runs):,} runs are listed; all are in report.json."
+            f" The first {SHOWN_RUNS:,} of {len(runs):,} rows are listed; all are in report.json."
         )
     total = sum(file["bytes"] for file in files)
     return render.template("index").render(
@@ -143,7 +143,7 @@ def _run(run: Mapping[str, Any]) -> dict[str, Any]:
                                       "unlogged", "unfit_lines", "refused_rows")]  # fmt: skip
     return {
         "source": words.label(run["source"]),
-        "run_id": words.label(run["run_id"]),
+        "run_id": words.run_id(run),
         "full": words.label(run["source"], 400),
         "made": "simulated" if run["simulated"] else "real",
         "arm": words.label(run["arm"]),

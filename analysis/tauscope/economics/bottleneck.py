@@ -120,7 +120,7 @@ def _name(costs: Costs, said: Folds) -> tuple[str | None, str, dict[str, Any]]:
         bar, called = ((paid + draft) / step - 1) / k, "break-even acceptance without a fold"
     numbers |= {"verifier_bar": bar, "draft_share": draft / paid}
     if bar > VERIFIER_BAR:
-        return "verifier", f"{called} {bar:.3f} is above {VERIFIER_BAR}", numbers
+        return "verifier", f"{called} {bar:.4f} is above {VERIFIER_BAR}", numbers
     if draft > DRAFT_BAR * paid:
         return "draft cost", f"drafting takes {draft / paid:.0%} of a verification", numbers
     if acceptance is None or fold_rate is None:

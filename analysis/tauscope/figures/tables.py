@@ -162,10 +162,11 @@ def outcomes(rows: pl.DataFrame) -> Table | Words:
 
 
 def tokens(rows: pl.DataFrame) -> Table | Words:
-    """Do tokens and times add up, a run a row (ledger.runs)?"""
+    """Do tokens and times add up (ledger.stretches)?"""
     if rows.is_empty():
         return Words("No runs: there is nothing to add up.")
-    heads = [Head("run", number=False), Head("arm", number=False), Head("generated", "tokens"),
+    heads = [Head("run or experiment", number=False), Head("arm", number=False),
+             Head("generated", "tokens"),
              Head("in cycles", "tokens"), Head("unattributed", "tokens"),
              Head("unlogged", "cycles"), Head("decode", "s"), Head("in cycles", "s"),
              Head("unattributed", "s")]  # fmt: skip
@@ -184,10 +185,11 @@ def tokens(rows: pl.DataFrame) -> Table | Words:
 
 
 def quality(rows: pl.DataFrame) -> Table | Words:
-    """How good each log is (ledger.runs)."""
+    """How good each log is (ledger.stretches)."""
     if rows.is_empty():
         return Words("No runs: there is no log to judge.")
-    heads = [Head("run", number=False), Head("kind", number=False), Head("state", number=False),
+    heads = [Head("run or experiment", number=False), Head("arm", number=False),
+             Head("kind", number=False), Head("state", number=False),
              Head("dialects", number=False), Head("lines"), Head("ignored", "lines"),
              Head("no known shape", "lines"), Head("refused", "rows"),
              Head("unknown kinds", number=False), Head("off arm drafts", number=False)]  # fmt: skip
@@ -196,7 +198,8 @@ def quality(rows: pl.DataFrame) -> Table | Words:
         kinds = words.listed([words.label(kind) for kind in row["unknown_kinds"] or []])
         drafts = {True: "yes", False: "no", None: "unknown"}[row["baseline_drafts"]]
         body.append([
-            _run(row), Cell(row["source_kind"] or "unknown"), Cell(row["state"] or "unknown"),
+            _run(row), Cell(words.label(row["arm"])), Cell(row["source_kind"] or "unknown"),
+            Cell(row["state"] or "unknown"),
             Cell(words.listed(row["dialects"] or []) or "none"),
             *(_known(row[key]) for key in ("lines", "ignored_lines", "unfit_lines",
                                            "refused_rows")),
@@ -249,7 +252,7 @@ def _name(name: str, row: Mapping[str, Any]) -> Cell:
 
 def _run(row: Mapping[str, Any]) -> Cell:
     made = "simulated" if row["simulated"] else "real"
-    return Cell(words.label(row["source"]), f"{words.label(row['run_id'])} · {made}",
+    return Cell(words.label(row["source"]), f"{words.run_id(row)} · {made}",
                 full=words.label(row["source"], 400))  # fmt: skip
 
 

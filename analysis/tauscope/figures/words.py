@@ -214,6 +214,11 @@ def row_names(
     return out
 
 
+def run_id(row: Mapping[str, Any]) -> str:
+    """What a row of ledger.stretches stands for: one run by its id, or so many."""
+    return plural(row["runs"], "run") if row["run_id"] is None else label(row["run_id"])
+
+
 def ledger_answer(
     runs: Sequence[Mapping[str, Any]], outcomes: Sequence[Mapping[str, Any]], damaged: int
 ) -> str:
