@@ -31,7 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tauscope import schema, store
-from tauscope.ingest import BLOCK, LogParser
+from tauscope.ingest import LogParser
+from tauscope.ingest.source import Log
 
 MIN_RATIO, MAX_MB, MAX_GROWTH = 5.0, 900.0, 1.2
 UNIT = 20_000  # distinct lines; the log repeats them
@@ -126,11 +127,10 @@ def loop(path: Path, out: Path) -> int:
 def parse(path: Path, out: Path) -> int:
     """The import's way: blocks to the parser, its rows to the store's writer. Rows written."""
     writer, parser, rows = store.LogWriter(out, "bench", "0"), LogParser(log_id="bench"), 0
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            batch = parser.feed(block)
-            writer.add(schema.CYCLES, batch.cycles)
-            rows += batch.cycles.height
+    for block in Log(path.name, (path,)).blocks():
+        batch = parser.feed(block)
+        writer.add(schema.CYCLES, batch.cycles)
+        rows += batch.cycles.height
     batch = parser.finish()
     writer.add(schema.CYCLES, batch.cycles)
     writer.commit(batch.runs, batch.requests)

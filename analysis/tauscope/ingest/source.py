@@ -10,6 +10,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +41,10 @@ class Log:
     def blocks(self, size: int = BLOCK) -> Iterator[bytes]:
         """The log's bytes, uncompressed, parts joined, in blocks of at most `size`.
 
-        Raises Problem where a part can't be read or its compression is broken.
+        The next block is read while the caller works on this one. Raises Problem where a part
+        can't be read or its compression is broken.
         """
-        for part in self.parts:
-            yield from _blocks(part, size)
+        return _ahead(block for part in self.parts for block in _blocks(part, size))
 
 
 def find(arguments: Sequence[str | Path]) -> list[Log]:
@@ -105,6 +106,14 @@ def family(name: str) -> str:
     plain = _PACKED.sub("", name)
     match = _ROTATED.match(plain)
     return match["base"] if match else plain
+
+
+def _ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    with ThreadPoolExecutor(1, "tauscope-reader") as reader:
+        coming = reader.submit(next, blocks, b"")
+        while block := coming.result():
+            coming = reader.submit(next, blocks, b"")
+            yield block
 
 
 def _blocks(path: Path, size: int) -> Iterator[bytes]:
