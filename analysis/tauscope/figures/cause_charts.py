@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from tauscope.economics.waterfall import PARTS
-from tauscope.figures import grouping, palette, words
-from tauscope.figures.charts import _forest, _named, _slim, _spans, _stack, _written
-from tauscope.figures.drawing import Words, alt, any_simulated, finished, tooltips
+from tauscope.figures import grouping, palette, shapes, words
+from tauscope.figures.drawing import Words, alt
 
 STEP = {"step": "plain step", **PARTS}
 
@@ -40,11 +39,11 @@ def breakeven(rows: pl.DataFrame) -> Any:
     known = grouping.ordered(rows.filter(pl.col("breakeven").is_not_null()))
     if known.is_empty():
         return Words("No break-even to draw: no bet here has a plain step and its times.")
-    drawn = _named(known).with_columns(
-        shown=_written(known, "breakeven", words.percent),
-        interval=_spans(known, "breakeven", words.percent),
-        own=_written(known, "committed_acceptance", words.percent),
-        bet=_written(known, "bet_breakeven", words.percent),
+    drawn = shapes.named(known).with_columns(
+        shown=shapes.written(known, "breakeven", words.percent),
+        interval=shapes.spans(known, "breakeven", words.percent),
+        own=shapes.written(known, "committed_acceptance", words.percent),
+        bet=shapes.written(known, "bet_breakeven", words.percent),
     )
     columns = [("row", "workload"), ("shown", "break-even acceptance"),
                ("interval", "95 % interval"), ("own", "accepted"),
@@ -52,7 +51,7 @@ def breakeven(rows: pl.DataFrame) -> Any:
     least, most = (drawn.sort("breakeven", descending=d).row(0, named=True) for d in (False, True))
     text = f"Break-even acceptance: from {least['shown']} for {least['row']} to {most['shown']}"
     text += f" for {most['row']}; above 100 % no acceptance is enough."
-    return _forest(
+    return shapes.forest(
         drawn, "breakeven", name="breakeven", title="Acceptance at which a run breaks even",
         alt_text=text, axis="acceptance (1 is every draft)", columns=columns, bar=1.0,
     )  # fmt: skip
@@ -63,8 +62,8 @@ def positions(rows: pl.DataFrame) -> Any:
     known = grouping.ordered(rows.filter(pl.col("cycle_ms").is_not_null()))
     if known.is_empty():
         return Words("No cost by position to draw: no cycle logged its position and its time.")
-    drawn = _named(known).with_columns(
-        shown=_written(known, "cycle_ms", _ms),
+    drawn = shapes.named(known).with_columns(
+        shown=shapes.written(known, "cycle_ms", _ms),
         band=pl.Series([f"from {words.count(v)} tokens" for v in known["pos_from"]]),
         place=pl.max_horizontal(pl.col("pos_from"), pl.lit(128)),  # a log scale has no 0
     )
@@ -78,7 +77,7 @@ def positions(rows: pl.DataFrame) -> Any:
     )
     text = f"Cost of a cycle by context position, {drawn['row'].n_unique()} groups: from"
     text += f" {_ms(drawn['cycle_ms'].min())} to {_ms(drawn['cycle_ms'].max())} ms a cycle."
-    return _lines(drawn, x, "place", columns, "positions", "Cost by context position", text)
+    return shapes.lines(drawn, x, "place", columns, "positions", "Cost by context position", text)
 
 
 def course(rows: pl.DataFrame) -> Any:
@@ -88,7 +87,7 @@ def course(rows: pl.DataFrame) -> Any:
     mark = pl.when(pl.col("simulated")).then(pl.lit(" · simulated")).otherwise(pl.lit(""))
     drawn = rows.with_columns(
         row=pl.Series([words.label(arm) for arm in rows["arm"]]) + mark,
-        shown=_written(rows, "cycle_ms", _ms),
+        shown=shapes.written(rows, "cycle_ms", _ms),
         part=pl.Series([f"{5 * s - 5} to {5 * s} %" for s in rows["slice"]]),
         place=(pl.col("slice") - 0.5) / 20,
     )
@@ -98,7 +97,7 @@ def course(rows: pl.DataFrame) -> Any:
               axis=alt.Axis(format="%", tickCount=5), scale=alt.Scale(domain=[0, 1]))  # fmt: skip
     text = f"Cost of a cycle in the course of a run, {drawn['row'].n_unique()} arms: from"
     text += f" {_ms(drawn['cycle_ms'].min())} to {_ms(drawn['cycle_ms'].max())} ms a cycle."
-    return _lines(drawn, x, "place", columns, "course", "Cost in the course of a run", text)
+    return shapes.lines(drawn, x, "place", columns, "course", "Cost in the course of a run", text)
 
 
 def routes(rows: pl.DataFrame) -> Any:
@@ -106,10 +105,10 @@ def routes(rows: pl.DataFrame) -> Any:
     known = grouping.ordered(rows.filter(pl.col("speedup").is_not_null()))
     if known.is_empty():
         return Words("No gain to draw: no workload ran with and without speculation.")
-    drawn = _named(known).with_columns(
-        shown=_written(known, "speedup", words.change),
-        interval=_spans(known, "speedup", words.change),
-        to=_written(
+    drawn = shapes.named(known).with_columns(
+        shown=shapes.written(known, "speedup", words.change),
+        interval=shapes.spans(known, "speedup", words.change),
+        to=shapes.written(
             known, "send_to", lambda arm: "nowhere yet" if arm is None else words.label(arm)
         ),
     )
@@ -118,15 +117,15 @@ def routes(rows: pl.DataFrame) -> Any:
     counts = known["decision"].value_counts(sort=True).rows()
     text = "Gain by workload; decisions: "
     text += words.listed([f"{count} {name}" for name, count in counts]) + "."
-    return _forest(
+    return shapes.forest(
         drawn, "speedup", name="routes", title="Gain behind each decision", alt_text=text,
         axis="speed-up, ratio (1 is no change)", columns=columns, bar=1.0,
     )  # fmt: skip
 
 
 def _parts(rows: pl.DataFrame, field: str, name: str, title: str, axis: str) -> Any:
-    drawn = _named(rows).with_columns(
-        shown=_written(rows, field, lambda v: words.number(v, 2)),
+    drawn = shapes.named(rows).with_columns(
+        shown=shapes.written(rows, field, lambda v: words.number(v, 2)),
         kind=pl.Series([STEP[part] for part in rows["part"]]),
         order=pl.Series([list(STEP).index(part) for part in rows["part"]]),
         how=pl.Series(["what is left" if d else "logged" for d in rows["derived"]]),
@@ -136,37 +135,8 @@ def _parts(rows: pl.DataFrame, field: str, name: str, title: str, axis: str) -> 
     columns = [("row", "workload"), ("kind", "part"), ("shown", "ms/token"), ("how", "known by")]
     far = drawn.sort(pl.col(field).abs(), descending=True).row(0, named=True)
     text = f"{title}: most by {far['kind']} for {far['row']}, {far['shown']} ms per token."
-    return _stack(drawn, field, "kind", here, colours, name=name, title=title, alt_text=text,
+    return shapes.stack(drawn, field, "kind", here, colours, name=name, title=title, alt_text=text,
                   axis=axis, columns=columns)  # fmt: skip
-
-
-def _lines(
-    drawn: pl.DataFrame, x: Any, place: str, columns: list[tuple[str, str]], name: str,
-    title: str, text: str,
-) -> Any:  # fmt: skip
-    """A line a (group, outcome), and a point a row."""
-    here = [outcome for outcome in palette.OUTCOMES if outcome in set(drawn["outcome"])]
-    fields = [field for field, _ in columns]
-    base = alt.Chart(_slim(drawn, place, "cycle_ms", *fields)).encode(
-        x=x,
-        y=alt.Y("cycle_ms:Q", title="ms a cycle", scale=alt.Scale(zero=True),
-                axis=alt.Axis(tickCount=6, grid=True)),
-        color=alt.Color(
-            "outcome:N",
-            scale=alt.Scale(domain=here, range=[palette.OUTCOMES[outcome] for outcome in here]),
-            legend=alt.Legend(title=None),
-        ),
-        detail="row:N",
-        tooltip=tooltips(columns),
-    )  # fmt: skip
-    return finished(
-        alt.layer(
-            base.mark_line(strokeWidth=1.5, opacity=0.7),
-            base.mark_point(filled=True, size=45, opacity=1).properties(name=name),
-        ),
-        name=name, title=title, alt_text=text, marks=name, columns=columns,
-        simulated=any_simulated(drawn.to_dicts()), rows=8, height=280,
-    )  # fmt: skip
 
 
 def _ms(value: float | None) -> str:

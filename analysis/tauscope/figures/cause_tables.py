@@ -10,9 +10,9 @@ import polars as pl
 from tauscope.compare import Comparison
 from tauscope.economics.routing import Blend
 from tauscope.economics.step import SOURCES
-from tauscope.figures import evidence, grouping, words
+from tauscope.figures import cells, evidence, grouping, words
+from tauscope.figures.cells import two
 from tauscope.figures.drawing import Words
-from tauscope.figures.tables import _known, _name, _two, _unknown, _with_sql
 from tauscope.figures.tabling import Cell, Head, Table
 
 WORKLOAD = Head("workload", number=False)
@@ -35,16 +35,16 @@ def costs(rows: pl.DataFrame) -> Table | Words:
         source = SOURCES[row["step_source"]][1] if row["step_source"] else "nothing gives it"
         derived = "what the listed stages leave" if row["base_derived"] else "as logged"
         body.append([
-            _name(name, row), _mean(row, "step_ms", source, sql),
+            cells.workload(name, row), _mean(row, "step_ms", source, sql),
             Cell((row["step_source"] or "nothing").replace("_", " "), about=source),
             Cell(words.percent(row["step_gap"], sign=True), row["gap_source"] or ""),
             _mean(row, "draft_ms", heads[4].about, sql),
             _mean(row, "verify_ms", heads[5].about, sql),
             _ratio(row, "verify_draft_ratio", 1), _ratio(row, "verify_step_ratio", 2),
-            Cell("–") if row["base_ms"] is None else Cell(_two(row["base_ms"]), derived),
-            _known(row["ms_per_token"], _two),
+            Cell("–") if row["base_ms"] is None else Cell(two(row["base_ms"]), derived),
+            cells.known(row["ms_per_token"], two),
         ])  # fmt: skip
-    return Table("costs", "What a cycle costs", heads, body, _with_sql(rows), _remarks(rows))
+    return Table("costs", "What a cycle costs", heads, body, cells.with_sql(rows), _remarks(rows))
 
 
 def bottlenecks(rows: pl.DataFrame, bars: pl.DataFrame) -> Table | Words:
@@ -65,11 +65,11 @@ def bottlenecks(rows: pl.DataFrame, bars: pl.DataFrame) -> Table | Words:
         span = words.span(row["breakeven_lo"], row["breakeven_hi"], words.percent)
         right = words.span(row["folded_right_lo"], row["folded_right_hi"], words.percent)
         body.append([
-            _name(name, row), Cell(row["bottleneck"] or "unknown"), Cell(row["because"]),
+            cells.workload(name, row), Cell(row["bottleneck"] or "unknown"), Cell(row["because"]),
             Cell(words.percent(row["committed_acceptance"]),
                  sql=evidence.cycles(row, "committed_acceptance")),
             Cell(words.percent(row["breakeven"]), span)
-            if row["breakeven"] is not None else _unknown(row["why"]),
+            if row["breakeven"] is not None else cells.unknown(row["why"]),
             Cell(words.percent(row["bet_breakeven"])),
             Cell(words.percent(row["folded_right"]), right,
                  f"of {words.count(row['folded_known'])} folded drafts whose fate is known"
@@ -93,10 +93,11 @@ def waterfall(rows: pl.DataFrame) -> Table | Words:
              Head("in all", "ms"), Head("plain step", "ms"), Head("time", "ms/token"),
              Head("known by", number=False)]  # fmt: skip
     body = [
-        [_name(name, row), Cell(row["about"]),
-         Cell(_two(row["ms_each_token"]), sql=evidence.cycles(row))
-         if row["why"] is None else _unknown(row["why"]),
-         _known(row["part_ms"]), _known(row["step_ms"], _two), _known(row["ms_per_token"], _two),
+        [cells.workload(name, row), Cell(row["about"]),
+         Cell(two(row["ms_each_token"]), sql=evidence.cycles(row))
+         if row["why"] is None else cells.unknown(row["why"]),
+         cells.known(row["part_ms"]), cells.known(row["step_ms"], two),
+         cells.known(row["ms_per_token"], two),
          Cell("what is left" if row["derived"] else "logged")]
         for name, row in grouping.rows_of(rows)
     ]  # fmt: skip
@@ -120,10 +121,10 @@ def modelled(rows: pl.DataFrame) -> Table | Words:
         span = words.span(row["speedup_lo"], row["speedup_hi"], words.change)
         why = words.reasons(row["reasons"]) if row["verdict"] else row["speedup_why"]
         body.append([
-            _name(name, row), Cell(said if row["verdict"] else "no verdict", kind=said),
+            cells.workload(name, row), Cell(said if row["verdict"] else "no verdict", kind=said),
             Cell(words.change(row["speedup"]), span, "T × τ / mean cycle", evidence.cycles(row)),
             Cell(words.change(row["slower_step_speedup"]), slower),
-            _known(row["step_ms"], _two),
+            cells.known(row["step_ms"], two),
             Cell(SOURCES[row["step_source"]][1] if row["step_source"] else "nothing gives it"),
             Cell(why or "the whole interval lies on one side of 1"),
         ])  # fmt: skip
@@ -142,7 +143,7 @@ def course(rows: pl.DataFrame) -> Table | Words:
         [Cell(words.label(row["stretch"]), "simulated" if row["simulated"] else "real"),
          Cell(words.label(row["arm"])), Cell(words.count(row["runs"])),
          Cell(words.count(row["cycles"])),
-         _known(row["warmup_cycles"]), Cell(words.percent(row["drift"], sign=True)),
+         cells.known(row["warmup_cycles"]), Cell(words.percent(row["drift"], sign=True)),
          Cell(row["outcome"] or "–"), Cell(row["flag"] or "too short to tell")]
         for row in rows.iter_rows(named=True)
     ]  # fmt: skip
@@ -162,9 +163,10 @@ def compared(found: Comparison) -> Table | Words:
     for name, row in grouping.rows_of(rows):
         span = words.span(row["speedup_lo"], row["speedup_hi"], words.change)
         body.append([
-            _name(name, row), Cell(row["said"] or "nothing", kind=kinds.get(row["said"], "none")),
+            cells.workload(name, row),
+            Cell(row["said"] or "nothing", kind=kinds.get(row["said"], "none")),
             Cell(words.change(row["speedup"]), span, "ms per token before / after"),
-            _known(row["ms_per_token_a"], _two), _known(row["ms_per_token_b"], _two),
+            cells.known(row["ms_per_token_a"], two), cells.known(row["ms_per_token_b"], two),
             Cell(words.count(row["pairs"])),
             Cell(words.reasons(row["failed"]) or row["speedup_why"] or "nothing speaks against it"),
         ])  # fmt: skip
@@ -182,7 +184,7 @@ def outputs(found: Comparison) -> Table | Words:
              Head("lengths differ"), Head("equal"), Head("unequal"), Head("not compared"),
              Head("first unequal", number=False)]  # fmt: skip
     body = [
-        [_name(name, row), *(_known(row[key]) for key in (
+        [cells.workload(name, row), *(cells.known(row[key]) for key in (
             "prompts", "tokens_a", "tokens_b", "lengths_differ", "equal", "unequal", "unknown")),
          Cell(words.listed([words.label(text) for text in row["differing"] or []]) or "–")]
         for name, row in grouping.rows_of(rows)
@@ -197,7 +199,7 @@ def sides(found: Comparison) -> Table | Words:
         *({**row, "what": f"share of cycles {row['outcome']}", "unit": "ratio",
            "a": row["share_a"], "b": row["share_b"], "write": words.number}
           for row in found.outcomes.to_dicts()),
-        *({**row, "what": row["cost"], "write": _two} for row in found.costs.to_dicts()),
+        *({**row, "what": row["cost"], "write": two} for row in found.costs.to_dicts()),
     ]  # fmt: skip
     told = [row for row in told if row["a"] is not None or row["b"] is not None]
     if not told:
@@ -209,8 +211,8 @@ def sides(found: Comparison) -> Table | Words:
              Head("unit", number=False)]  # fmt: skip
     ordered = grouping.ordered(rows)
     body = [
-        [_name(name, row), Cell(row["what"]),
-         *(_known(row[side], write[row["what"]]) for side in ("a", "b")), Cell(row["unit"])]
+        [cells.workload(name, row), Cell(row["what"]),
+         *(cells.known(row[side], write[row["what"]]) for side in ("a", "b")), Cell(row["unit"])]
         for name, row in grouping.rows_of(ordered)
     ]  # fmt: skip
     return Table("sides", "Side by side", heads, body, ordered)
@@ -225,8 +227,8 @@ def parts(found: Comparison) -> Table | Words:
              Head("after", "ms/token"),
              Head("moved", "ms/token", "positive: time won")]  # fmt: skip
     body = [
-        [_name(name, row), Cell(row["about"], row["why"] or ""),
-         *(_known(row[key], _two) for key in ("a", "b", "moved"))]
+        [cells.workload(name, row), Cell(row["about"], row["why"] or ""),
+         *(cells.known(row[key], two) for key in ("a", "b", "moved"))]
         for name, row in grouping.rows_of(rows)
     ]  # fmt: skip
     note = "What moved adds up to the time that a token is faster."
@@ -243,12 +245,12 @@ def routes(rows: pl.DataFrame) -> Table | Words:
              Head("gain, measured"), Head("gain, modelled"), Head("saved", "s a turn"),
              Head("why", number=False)]  # fmt: skip
     body = [
-        [_name(name, row), Cell(row["decision"], kind=kinds[row["decision"]]),
+        [cells.workload(name, row), Cell(row["decision"], kind=kinds[row["decision"]]),
          Cell("–" if row["send_to"] is None else words.label(row["send_to"])),
          *(Cell(words.change(row[key]),
                 words.span(row[f"{key}_lo"], row[f"{key}_hi"], words.change))
            for key in ("speedup", "modelled")),
-         Cell(_two(row["saved_s"]), words.span(row["saved_s_lo"], row["saved_s_hi"], _two)),
+         Cell(two(row["saved_s"]), words.span(row["saved_s_lo"], row["saved_s_hi"], two)),
          Cell(row["why"])]
         for name, row in grouping.rows_of(rows)
     ]  # fmt: skip
@@ -263,9 +265,9 @@ def wrong_labels(rows: pl.DataFrame) -> Table | Words:
     heads = [WORKLOAD, Head("taken for", number=False), Head("goes to", number=False),
              Head("lost", "ms/token"), Head("of its time"), Head("lost", "s a turn")]  # fmt: skip
     body = [
-        [_name(name, row), Cell(words.label(row["taken_for"])), Cell(words.label(row["goes_to"])),
-         Cell(_two(row["ms_per_token"])), Cell(words.percent(row["share"])),
-         _known(row["seconds"], _two)]
+        [cells.workload(name, row), Cell(words.label(row["taken_for"])),
+         Cell(words.label(row["goes_to"])), Cell(two(row["ms_per_token"])),
+         Cell(words.percent(row["share"])), cells.known(row["seconds"], two)]
         for name, row in grouping.rows_of(rows)
     ]  # fmt: skip
     return Table("wrong_labels", "What a wrong label costs", heads, body, rows)
@@ -310,7 +312,12 @@ def _remarks(rows: pl.DataFrame) -> str:
 def _mean(row: Mapping[str, Any], name: str, about: str, sql: str) -> Cell:
     if row[name] is None:
         return Cell("–")
-    return Cell(_two(row[name]), words.span(row[f"{name}_lo"], row[f"{name}_hi"], _two), about, sql)
+    return Cell(
+        two(row[name]),
+        words.span(row[f"{name}_lo"], row[f"{name}_hi"], two),
+        about,
+        sql,
+    )
 
 
 def _ratio(row: Mapping[str, Any], name: str, digits: int) -> Cell:

@@ -6,13 +6,14 @@ query for the rows behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from tauscope import catalog
-from tauscope.figures import evidence, grouping, palette, words
+from tauscope.figures import cells, evidence, grouping, palette, words
+from tauscope.figures.cells import one, two
 from tauscope.figures.drawing import Words
 from tauscope.figures.tabling import Cell, Head, Table
 from tauscope.metrics import BY_NAME
@@ -67,19 +68,19 @@ def workloads(rows: pl.DataFrame) -> Table | Words:
               Head("time from", number=False)]  # fmt: skip
     body = []
     for name, row in grouping.rows_of(rows):
-        cells = [_name(name, row), _cell(row["clusters"], "clusters", row),
-                 _cell(row["cycles"], "cycles", row)]  # fmt: skip
-        cells += [_metric(row, metric) for metric in _OF_WORKLOADS]
-        speed = words.span(row["tokens_per_s_lo"], row["tokens_per_s_hi"], _one)
-        cells.append(
-            Cell(_one(row["tokens_per_s"]), speed, sql=evidence.cycles(row, "ms_per_token"))
+        line = [cells.workload(name, row), _cell(row["clusters"], "clusters", row),
+                _cell(row["cycles"], "cycles", row)]  # fmt: skip
+        line += [_metric(row, metric) for metric in _OF_WORKLOADS]
+        speed = words.span(row["tokens_per_s_lo"], row["tokens_per_s_hi"], one)
+        line.append(
+            Cell(one(row["tokens_per_s"]), speed, sql=evidence.cycles(row, "ms_per_token"))
             if row["tokens_per_s"] is not None
-            else _unknown(row["ms_per_token_why"])
+            else cells.unknown(row["ms_per_token_why"])
         )
-        cells.append(Cell({"cycles": "cycles", "run": "whole runs"}.get(row["time_basis"], "none")))
-        body.append(cells)
+        line.append(Cell({"cycles": "cycles", "run": "whole runs"}.get(row["time_basis"], "none")))
+        body.append(line)
     note = "Intervals at 95 %, over prompts. Hover or tap a figure for what it divides by what."
-    return Table("workloads", "Every workload and arm", heads, body, _with_sql(rows), note)
+    return Table("workloads", "Every workload and arm", heads, body, cells.with_sql(rows), note)
 
 
 def speedups(
@@ -93,7 +94,7 @@ def speedups(
              Head("speed-up", about="time per token of the off arm over the treated arm's"),
              Head("off", "ms/token"), Head("on", "ms/token"), Head("prompts in both"),
              Head("why", number=False)]  # fmt: skip
-    body = [[_name(name, row), *_verdict(row)] for name, row in grouping.rows_of(rows)]
+    body = [[cells.workload(name, row), *_verdict(row)] for name, row in grouping.rows_of(rows)]
     note = ""
     for row in [] if pooled is None or flips is None or flips.is_empty() else pooled.to_dicts():
         if row["speedup"] is None or not _flipped(row, flips):
@@ -110,7 +111,7 @@ def speedups(
     remarks = list(dict.fromkeys(text for row in rows["remarks"] for text in row))
     note = f"Remarks: {'; '.join(remarks)}." if remarks else ""
     return Table(
-        "speedup", "Speed-up and verdict", heads, body, _with_sql(rows, evidence.arms), note
+        "speedup", "Speed-up and verdict", heads, body, cells.with_sql(rows, evidence.arms), note
     )
 
 
@@ -129,10 +130,10 @@ def turns(rows: pl.DataFrame) -> Table | Words:
             "prefill and decode" if row["prefill"] else "decode alone: prefill was not logged"
         )
         body.append([
-            _name(name, row),
-            Cell(_two(row["off_s"]), about=about, sql=evidence.arms(pair)),
-            Cell(_two(row["treated_s"]), about=about, sql=evidence.arms(pair)),
-            Cell(_two(row["saved_s"]), words.span(row["saved_s_lo"], row["saved_s_hi"], _two),
+            cells.workload(name, row),
+            Cell(two(row["off_s"]), about=about, sql=evidence.arms(pair)),
+            Cell(two(row["treated_s"]), about=about, sql=evidence.arms(pair)),
+            Cell(two(row["saved_s"]), words.span(row["saved_s_lo"], row["saved_s_hi"], two),
                  about, evidence.arms(pair)),
             Cell(words.count(row["pairs"])),
         ])  # fmt: skip
@@ -152,11 +153,11 @@ def outcomes(rows: pl.DataFrame) -> Table | Words:
         sql = f"{evidence.cycles(row)} AND outcome = {evidence.literal(row['outcome'])}"
         seconds = None if row["wall_ms"] is None else row["wall_ms"] / 1000
         body.append([
-            _name(name, row),
+            cells.workload(name, row),
             Cell(row["outcome"], colour=palette.OUTCOMES.get(row["outcome"], "")),
             Cell(words.count(row["cycles"]), sql=sql), Cell(words.percent(row["share"])),
-            *(_known(row[key]) for key in ("emitted", "drafted", "verified", "accepted")),
-            _known(seconds, _one),
+            *(cells.known(row[key]) for key in ("emitted", "drafted", "verified", "accepted")),
+            cells.known(seconds, one),
         ])  # fmt: skip
     return Table("outcomes", "What the cycles came to", heads, body, rows)
 
@@ -175,9 +176,9 @@ def tokens(rows: pl.DataFrame) -> Table | Words:
         times = (row["decode_ms"], row["cycles_ms"], row["unattributed_ms"])
         body.append([
             _run(row), Cell(words.label(row["arm"])),
-            *(_known(row[key])
+            *(cells.known(row[key])
               for key in ("generated_tokens", "emitted", "unattributed_tokens", "unlogged")),
-            *(_known(None if ms is None else ms / 1000, _two) for ms in times),
+            *(cells.known(None if ms is None else ms / 1000, two) for ms in times),
         ])  # fmt: skip
     note = ("Unattributed is what the engine says it made less what the cycles show. It stays "
             "a row of its own and is never spread out.")  # fmt: skip
@@ -201,7 +202,7 @@ def quality(rows: pl.DataFrame) -> Table | Words:
             _run(row), Cell(words.label(row["arm"])), Cell(row["source_kind"] or "unknown"),
             Cell(row["state"] or "unknown"),
             Cell(words.listed(row["dialects"] or []) or "none"),
-            *(_known(row[key]) for key in ("lines", "ignored_lines", "unfit_lines",
+            *(cells.known(row[key]) for key in ("lines", "ignored_lines", "unfit_lines",
                                            "refused_rows")),
             Cell(kinds or "none"), Cell(drafts),
         ])  # fmt: skip
@@ -237,17 +238,12 @@ def rosetta(rows: pl.DataFrame) -> Table | Words:
         value = (
             Cell(write(row["value"]), about=row["formula"], sql=evidence.cycles(keys))
             if row["value"] is not None
-            else _unknown(row["why"])
+            else cells.unknown(row["why"])
         )
-        body.append([Cell(row["tool"]), Cell(arm), value, _known(row["num"]), _known(row["den"]),
-                     Cell(row["formula"]), Cell(row["trap"])])  # fmt: skip
+        body.append([Cell(row["tool"]), Cell(arm), value, cells.known(row["num"]),
+                     cells.known(row["den"]), Cell(row["formula"]), Cell(row["trap"])])  # fmt: skip
     note = "A value is its numerator over its denominator; lengths that begin with 1 + add 1."
     return Table("rosetta", "The same cycles under other names", heads, body, rows, note)
-
-
-def _name(name: str, row: Mapping[str, Any]) -> Cell:
-    label = row["workload"]
-    return Cell(name, colour=palette.workload(label), full=words.label(label, 400))
 
 
 def _run(row: Mapping[str, Any]) -> Cell:
@@ -263,12 +259,12 @@ def _verdict(row: Mapping[str, Any]) -> list[Cell]:
         Cell(words.change(row["speedup"]),
              words.span(row["speedup_lo"], row["speedup_hi"], words.change), about, sql)
         if row["speedup"] is not None
-        else _unknown("")
+        else cells.unknown("")
     )  # fmt: skip
     verdict = row["verdict"] or "none"
     return [
         Cell(verdict if row["verdict"] else "no verdict", kind=verdict), speed,
-        _known(row["base_ms_per_token"], _two), _known(row["ms_per_token"], _two),
+        cells.known(row["base_ms_per_token"], two), cells.known(row["ms_per_token"], two),
         Cell(words.count(row["pairs"])), Cell(words.why(row)),
     ]  # fmt: skip
 
@@ -278,7 +274,7 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
     write = (
         words.percent
         if about.kind == "proportion"
-        else _two
+        else two
         if name == "ms_per_token"
         else words.number
     )
@@ -286,7 +282,7 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
         # Nothing to divide by is no secret: the arm made no such cycle.
         if row[f"{name}_num"] is not None and row[f"{name}_den"] == 0:
             return Cell("–", about=row[f"{name}_why"])
-        return _unknown(row[f"{name}_why"])
+        return cells.unknown(row[f"{name}_why"])
     counts = (f"{about.num} / {about.den} = {words.count(row[f'{name}_num'])} / "
               f"{words.count(row[f'{name}_den'])}")  # fmt: skip
     interval = words.span(row[f"{name}_lo"], row[f"{name}_hi"], write)
@@ -300,20 +296,6 @@ def _cell(value: float, name: str, row: Mapping[str, Any]) -> Cell:
     return Cell(words.count(value), sql=sql)
 
 
-def _known(value: float | None, write: Callable[[float], str] = words.count) -> Cell:
-    return Cell("unknown", kind="unknown") if value is None else Cell(write(value))
-
-
-def _unknown(reason: str | None) -> Cell:
-    return Cell("unknown", reason or "", kind="unknown")
-
-
-def _with_sql(
-    rows: pl.DataFrame, query: Callable[[Mapping[str, Any]], str] = evidence.cycles
-) -> pl.DataFrame:
-    return rows.with_columns(sql=pl.Series([query(row) for row in rows.iter_rows(named=True)]))
-
-
 def _flipped(row: Mapping[str, Any], flips: pl.DataFrame) -> bool:
     keys = ("simulated", "machine", "model", "experiment", "arm")
     return any(all(row[k] == flip[k] for k in keys) for flip in flips.iter_rows(named=True))
@@ -324,11 +306,3 @@ def _distinct(runs: pl.DataFrame, name: str) -> str:
     shown = [words.label(value) for value in values[:6]]
     more = [f"{len(values) - 6} more"] if len(values) > 6 else []
     return words.listed([*shown, *more]) or "unknown"
-
-
-def _one(value: float | None) -> str:
-    return words.number(value, 1)
-
-
-def _two(value: float | None) -> str:
-    return words.number(value, 2)
