@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ DIMENSIONS = (
     "workload", "arm", "simulated", "machine", "model", "experiment", "prompt_id",
     "run_id", "request_id", "log_id", "source", "drafter", "draft_depth",
 )  # fmt: skip
+# Keys of a `where` for conditions as SQL: on columns of runs and requests, or of cycles too.
+SQL, CYCLE_SQL = "sql", "cycle_sql"
 _ROWS = {
     "request_rows": (schema.REQUESTS, "request_files"),
     "cycle_rows": (schema.CYCLES, "cycle_files"),
@@ -84,7 +86,7 @@ class Catalog:
         for view, (table, column) in _ROWS.items():
             self.con.execute(self._view(view, table, files[column]))
         self.con.execute(sql_text("macros"))
-        self.con.execute(sql_text("views"))
+        self.con.execute(_views())
         comments.put(self.con)
         self.con.execute("SET lock_configuration = true")
 
@@ -146,6 +148,24 @@ class Catalog:
                 raise
             raise _not_held(error) from error
 
+    def condition(self, text: str) -> str:
+        """SQL or CYCLE_SQL: the key for `text` in a `where`, by the columns that it names.
+
+        Raises Problem when it is no condition, or names a column that is nowhere.
+        """
+        try:
+            statements = duckdb.extract_statements(f"SELECT 1 WHERE (\n{text}\n)")
+            if [s.type for s in statements] != [duckdb.StatementType.SELECT]:
+                raise Problem("--where: give one condition, as in workload = 'code'")
+            try:
+                self.con.execute(f"EXPLAIN SELECT 1 FROM asked WHERE (\n{text}\n)")
+            except duckdb.BinderException:
+                self.con.execute(f"EXPLAIN SELECT 1 FROM cycles_asked WHERE (\n{text}\n)")
+                return CYCLE_SQL
+        except duckdb.Error as error:
+            raise _problem("--where", error) from error
+        return SQL
+
     def ask(self, text: str) -> pl.DataFrame:
         """The rows of one SELECT (or EXPLAIN of one) typed by a user.
 
@@ -170,6 +190,51 @@ class Catalog:
         if kind != duckdb.StatementType.SELECT:
             raise Problem("sql: only a SELECT may run here; the traces are read, never written")
         return self.run(text, "sql", {})
+
+
+def _views() -> str:
+    """The text of views.sql: which columns of a run stand aside for those of a request."""
+    requests = [c.name for c in schema.REQUESTS.columns]
+    runs = [c.name for c in schema.RUNS.columns]
+    cycles = [c.name for c in schema.CYCLES.columns]
+    labels = {"run_id", "workload", "arm", "prompt_id"}
+    asked = {*requests, *labels, *(name for name in runs if name not in cycles)}
+    parts = {
+        # What a run says of all of its cycles gives way to what each says of itself.
+        "{of_requests}": ", ".join(n for n in runs if n in {*labels, *requests, *cycles}),
+        "{of_cycles}": ", ".join(name for name in cycles if name in asked),
+        "{request_sums}": request_sums(),
+    }
+    text = sql_text("views")
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def request_sums(also: Sequence[str] = (), condition: str = "") -> str:
+    """A SELECT of request_sums; `also` splits them by columns of cycles_asked.
+
+    With either, only what cycles say is left: a request's own times and tokens are those of
+    all its cycles.
+    """
+    chosen = f"(SELECT * FROM cycles_asked WHERE {condition or 'TRUE'})"
+    split = bool(also or condition)
+    parts = {
+        "{also}": "".join(f"{name}, " for name in also),
+        "{same}": "".join(f" AND w.{name} IS NOT DISTINCT FROM s.{name}" for name in also),
+        "{cycles}": chosen if split else "cycle_rows",
+        "{which}": "LEFT" if split else "FULL",
+    }
+    text = re.sub(r"(?m)^--.*\n", "", sql_text("request_sums")).strip()
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    if not split:
+        return text
+    return (
+        "SELECT * REPLACE (NULL::DOUBLE AS run_num, NULL::DOUBLE AS run_den, "
+        "FALSE AS run_weightless, NULL::BIGINT AS generated_tokens, NULL::VARCHAR AS output_hash, "
+        f"NULL::DOUBLE AS decode_ms, NULL::DOUBLE AS prefill_ms)\nFROM (\n{text}\n)"
+    )
 
 
 def _problem(name: str, error: Exception) -> Problem:
@@ -216,19 +281,33 @@ def connect(traces: Sequence[str | Path] | None = None) -> Catalog:
     return Catalog(stores, origin)
 
 
-def selection(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def selection(
+    where: Mapping[str, Any], known: Callable[[str], str] | None = None
+) -> tuple[str, dict[str, Any]]:
     """A WHERE condition over DIMENSIONS and the values to bind, from {column: value}.
 
-    A value that is a list matches any of its members, None matches NULL. Raises Problem
-    for a column that is no dimension.
+    A value that is a list matches any of its members, None matches NULL. Under the keys SQL and
+    CYCLE_SQL stand conditions that `Catalog.condition` has seen. Raises Problem for a column
+    that is no dimension, or what `known` raises for it.
     """
+    known = known or dimension
     conditions, params = ["TRUE"], {}
     for number, (column, value) in enumerate(where.items()):
+        if column == SQL:
+            # By the keys of its requests, so that it means the same over every view.
+            conditions.append(
+                "(run_id, COALESCE(request_id, -1)) IN (\n"
+                f"SELECT (run_id, COALESCE(request_id, -1)) FROM asked WHERE (\n{value}\n))"
+            )
+            continue
+        if column == CYCLE_SQL:
+            conditions.append(f"(\n{value}\n)")
+            continue
         values = value if isinstance(value, list | tuple) else [value]
         key = f"where_{number}"
-        known = f"list_contains(${key}, {dimension(column)}::VARCHAR)"
+        listed = f"list_contains(${key}, {known(column)}::VARCHAR)"
         params[key] = [_text(v) for v in values if v is not None]
-        conditions.append(f"({known} OR {column} IS NULL)" if None in values else known)
+        conditions.append(f"({listed} OR {column} IS NULL)" if None in values else listed)
     return " AND ".join(conditions), params
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import catalog, schema, stats, within
+from tauscope import catalog, columns, schema, stats, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,16 @@ def clusters(
 ) -> pl.DataFrame:
     """Sums behind every metric: one row a (`by`…, cluster), columns <metric>_num and _den.
 
-    `by` and the keys of `where` are names of catalog.DIMENSIONS; simulated and real runs
-    are always apart, so `simulated` is added to `by`. The arm `shadow` is an instrument:
-    it is left out unless `where` asks for it. Raises Problem for another name.
+    `by` and the keys of `where` are columns of runs, requests or cycles. Simulated and real
+    runs are always apart, so `simulated` is added to `by`. The arm `shadow` is an instrument:
+    it is left out unless `where` asks for it. Split by columns of cycles, a row has no times
+    but those of its cycles. Raises Problem for another name.
     """
-    by = _groups(by)
-    condition, params = catalog.selection(where or {})
-    if "arm" not in (where or {}):
-        condition += f" AND arm <> '{schema.SHADOW}'"
-    dims = ", ".join(catalog.dimension(name) for name in by)
+    by, where = grouped_by(by), dict(where or {})
+    chosen = where.pop(catalog.CYCLE_SQL, "")
+    condition, params = catalog.selection(where, columns.known)
+    condition += _without_shadow(where, chosen)
+    dims = ", ".join(by)
     sums = ",\n  ".join(
         f"strict_sum(CASE WHEN cycles IS NULL THEN 0 ELSE {name}_{end} END) AS {name}_{end}"
         for name in _SUMMED
@@ -87,8 +88,29 @@ def clusters(
     )
     cell = "".join(f"{name}, " for name in by if name not in ("arm", "run_id", "request_id"))
     text = catalog.sql_text("clusters").replace("{dims}", dims).replace("{sums}", sums)
+    text = text.replace("{sums_of}", _sums_of({*by, *where} - {catalog.SQL}, chosen))
     text = text.replace("{cell}", cell)
     return data.run(text.replace("{where}", condition), "clusters", params)
+
+
+def _without_shadow(where: Mapping[str, Any], chosen: str) -> str:
+    """A condition that leaves the instrument out, where nothing asks for it."""
+    asked = "arm" in where or schema.SHADOW in f"{where.get(catalog.SQL)} {chosen}"
+    return "" if asked else f" AND arm <> '{schema.SHADOW}'"
+
+
+def _sums_of(names: set[str], chosen: str) -> str:
+    """The relation that clusters sums over: request_sums, with what columns it lacks."""
+    lacking = sorted(names - set(catalog.DIMENSIONS))
+    if chosen or any(columns.of_cycles(name) for name in lacking):
+        return f"({catalog.request_sums(lacking, chosen)})"
+    if not lacking:
+        return "request_sums"
+    return (
+        f"(SELECT s.*, {', '.join(f'a.{name}' for name in lacking)} FROM request_sums AS s "
+        "LEFT JOIN asked AS a ON a.run_id = s.run_id "
+        "AND a.request_id IS NOT DISTINCT FROM s.request_id)"
+    )
 
 
 def table(
@@ -102,9 +124,15 @@ def table(
     of COUNTS; for each metric <m>, <m>_num, <m>_den, <m>_lo, <m>_hi, <m>_method, <m>_why;
     tokens_per_s with its bounds; time_basis; generated_tokens, emitted,
     unattributed_tokens; baseline_drafts. Units are those of METRICS.
+
+    Arms never share a row: without `arm` in `by` it is added, and the off arm, which the
+    others are held against, is left out.
     """
-    by = _groups(by)
-    sums = clusters(data, by, where)
+    by = grouped_by(by)
+    treated = pl.lit(True)
+    if "arm" not in by:
+        by, treated = [*by[:-1], "arm", *by[-1:]], pl.col("arm") != schema.OFF
+    sums = clusters(data, by, where).filter(treated)
     intervals = stats.grouped(sums, by, {m.name: m.kind for m in METRICS})
     counts = sums.group_by(by, maintain_order=True).agg(
         pl.col("named").sum().cast(pl.Int64),
@@ -147,8 +175,9 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort(keys, nulls_last=True, maintain_order=True) if keys else rows
 
 
-def _groups(by: Sequence[str]) -> list[str]:
-    names = [catalog.dimension(name) for name in dict.fromkeys(by)]
+def grouped_by(by: Sequence[str]) -> list[str]:
+    """The columns that rows are grouped by when `by` is asked for."""
+    names = [columns.known(name) for name in dict.fromkeys(by)]
     return names if "simulated" in names else [*names, "simulated"]
 
 
@@ -226,6 +255,30 @@ def cycle_values(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFram
     The macros of the metrics are used over groups of one cycle, so that what a cycle adds
     to a sum is not written a second time.
     """
-    condition, params = catalog.selection(where)
+    condition, params = catalog.selection(where, columns.known)
     text = catalog.sql_text("cycle_values").replace("{where}", condition)
-    return data.run(text, "cycle_values", params)
+    return data.run(text.replace("{cycles}", columns.cycles(where)), "cycle_values", params)
+
+
+def acceptance_at(
+    data: catalog.Catalog,
+    by: Sequence[str] = ("workload", "arm"),
+    where: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Acceptance by depth: one row a (`by`…, position), columns num, conditional_den,
+    marginal_den, conditional, marginal. Positions count verified drafts from 1.
+    """
+    by, where = grouped_by(by), dict(where or {})
+    condition, params = catalog.selection(where, columns.known)
+    condition += _without_shadow(where, where.get(catalog.CYCLE_SQL, ""))
+    parts = {
+        "{dims}": ", ".join(by),
+        "{of_depths}": ", ".join(f"depths.{name}" for name in by),
+        "{same}": " AND ".join(f"depths.{n} IS NOT DISTINCT FROM bets.{n}" for n in by),
+        "{cycles}": columns.cycles({**where, **dict.fromkeys(by)}),
+        "{where}": condition,
+    }
+    text = catalog.sql_text("acceptance_at")
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return data.run(text, "acceptance_at", params)

@@ -17,7 +17,7 @@ def ledger(where: Where = None, traces: Traces = None, json: Json = False) -> No
     from tauscope.figures import words
 
     data = output.opened(traces)
-    chosen = where_of(where)
+    chosen = where_of(where, data)
     runs, outcomes = found.runs(data, chosen), found.outcomes(data, chosen)
     stages, refused = found.stages(data, chosen), found.refused(data, chosen)
     if json:
@@ -51,7 +51,8 @@ def rosetta(where: Where = None, traces: Traces = None, json: Json = False) -> N
     """
     from tauscope import rosetta as names
 
-    rows = names.table(output.opened(traces), where_of(where))
+    data = output.opened(traces)
+    rows = names.table(data, where_of(where, data))
     if json:
         output.emit_json(rows.drop("depth"))
         return

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tauscope.cli import output
+from tauscope.cli.formats import Format, deliver
 from tauscope.cli.options import Json, Traces, Where, where_of
+from tauscope.errors import Problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +33,7 @@ def runs(traces: Traces = None, json: Json = False) -> None:
 def metrics(
     by: Annotated[
         str,
-        typer.Option(metavar="COLUMNS", help="Group by these, comma between: workload,arm,run_id."),
+        typer.Option(metavar="COLUMNS", help="Group by these columns of runs, requests or cycles."),
     ] = "workload,arm",
     where: Where = None,
     traces: Traces = None,
@@ -40,40 +43,37 @@ def metrics(
 
     \b
       tauscope metrics
+      tauscope metrics --by workload
       tauscope metrics --by prompt_id,arm --where workload=code
-      tauscope metrics --json | jq '.metrics[] | {workload, arm, tau, tau_lo, tau_hi}'
+      tauscope metrics --by threshold,arm --where 'margin IS NOT NULL'
+      tauscope metrics --json | jq '.[] | {workload, arm, tau, speedup, verdict}'
+
+    Arms never share a row: without arm among the columns there is a row for each treated arm,
+    and the off arm is the reference alone. The JSON is one array, a row a group, a speed-up as
+    a ratio (1.094 is +9.4 %); tauscope schema tells what each metric divides by what.
     """
     from tauscope import metrics as measured
-    from tauscope import speedup
+    from tauscope import speedup, summary
 
     data = output.opened(traces)
-    chosen = where_of(where)
+    chosen = where_of(where, data, of_cycles=True)
     groups = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    rows = measured.table(data, groups, chosen)
-    gains = speedup.table(data, chosen)
-    flips = speedup.flips(gains)
-    pooled = speedup.pooled(data, chosen)
     if json:
-        output.emit_json(
-            {
-                "metrics": rows.to_dicts(),
-                "speedups": gains.to_dicts(),
-                "flips": flips.to_dicts(),
-                "pooled": pooled.to_dicts(),
-                "units": {m.name: {"unit": m.unit, "numerator": m.num, "denominator": m.den}
-                          for m in measured.METRICS},
-            }
-        )  # fmt: skip
+        output.emit_json(summary.rows(data, groups, chosen))
         return
+    rows = measured.table(data, groups, chosen)
     if rows.is_empty():
-        output.show(
+        output.note(
             "no cycle, request or speed in this selection; tauscope runs lists what there is"
         )
         return
-    output.show(_metrics_table(rows, groups))
-    if not gains.is_empty():
-        output.show(_speedup_table(gains))
-        output.show(*_remarks(gains, flips, pooled))
+    output.show(_metrics_table(rows, groups if "arm" in groups else [*groups, "arm"]))
+    if summary.compares(chosen):
+        gains = speedup.table(data, chosen)
+        if not gains.is_empty():
+            output.show(_speedup_table(gains))
+            for text in _remarks(gains, speedup.flips(gains), speedup.pooled(data, chosen)):
+                output.note(text)
 
 
 def _metrics_table(rows: pl.DataFrame, groups: list[str]) -> Any:
@@ -140,8 +140,18 @@ def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> 
 
 def sql(
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="One SELECT; - reads it from stdin.")
-    ],
+        str | None, typer.Argument(metavar="QUERY", help="One SELECT; - reads it from stdin.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query there.")
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="How the rows are written; a table where it isn't said."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the rows there.")
+    ] = None,
     traces: Traces = None,
     json: Json = False,
 ) -> None:
@@ -149,13 +159,15 @@ def sql(
 
     \b
       tauscope sql 'SELECT workload, arm, tau(emitted) FROM cycles GROUP BY ALL ORDER BY ALL'
-      tauscope sql 'SELECT outcome, count(*), avg(wall_ms) FROM cycles GROUP BY outcome' --json
-      tauscope sql - < analysis/queries/margins.sql
+      tauscope sql 'SELECT outcome, count(*) FROM cycles GROUP BY outcome' --format csv -o out.csv
+      tauscope sql -f analysis/queries/margins.sql --format markdown
 
     The traces can be read and nothing can be written. `tauscope schema` lists tables, columns
     and macros.
     """
-    text = sys.stdin.read() if query == "-" else query
+    if json and form not in (None, Format.JSON):
+        raise Problem(f"sql: --json and --format {form.value} differ; give one", code=2)
+    text = _query(query, file)
     data = output.opened(traces)
     data.strict = False  # one question: it is simply asked again
     known = len(data.damaged)
@@ -163,10 +175,21 @@ def sql(
     if len(data.damaged) > known:
         for damage in data.damaged:
             output.note(damage.text)
-    if json:
-        output.emit_json(rows)
-    else:
-        output.show_frame(rows)
+    deliver(rows, Format.JSON if json else form or Format.TABLE, out)
+
+
+def _query(query: str | None, file: Path | None) -> str:
+    """The one query that was given. Raises Problem when there is none, or there are two."""
+    if (query is None) == (file is None):
+        raise Problem("sql: give one query, as text, as -f FILE, or - for stdin", code=2)
+    if query is not None:
+        return sys.stdin.read() if query == "-" else query
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Problem(f"{file}: {error.strerror}; name a file with one SELECT") from None
+    except UnicodeDecodeError:
+        raise Problem(f"{file}: is no UTF-8 text; name a file with one SELECT") from None
 
 
 def schema(traces: Traces = None, json: Json = False) -> None:

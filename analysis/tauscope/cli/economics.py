@@ -34,7 +34,7 @@ def cost(where: Where = None, traces: Traces = None, json: Json = False) -> None
     from tauscope.economics import bottleneck, breakeven, costs, modelled, step, waterfall
 
     data = output.opened(traces)
-    chosen = where_of(where)
+    chosen = where_of(where, data)
     found = costs.each(data, chosen)
     frames = {
         "costs": costs.table(found),
@@ -91,7 +91,7 @@ def route(
 
     weights = routing.shares(mix) if mix else None
     data = output.opened(traces)
-    chosen = where_of(where)
+    chosen = where_of(where, data)
     rows = routing.table(data, chosen, arm)
     blend = routing.blend(rows, weights) if weights else None
     wrong = routing.wrong_labels(rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tauscope.errors import Problem
+
+if TYPE_CHECKING:
+    from tauscope.catalog import Catalog
 
 Traces = Annotated[
     list[str] | None,
@@ -22,7 +26,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        "--where", metavar="COLUMN=VALUE", help="Only these rows, as arm=mtp1; repeat to narrow."
+        "--where",
+        metavar="CONDITION",
+        help="Only these rows: arm=mtp1, or SQL as in \"margin > 3 AND arm = 'mtp1'\"; repeatable.",
     ),
 ]
 # More tokens than any request has; counts are sums of 64 bits.
@@ -36,14 +42,40 @@ def named(label: str | None) -> str | None:
     return label
 
 
-def where_of(pairs: list[str] | None) -> dict[str, list[str]]:
-    """{column: values} of COLUMN=VALUE pairs. Raises Problem (wrong use) for another form."""
-    chosen: dict[str, list[str]] = {}
-    for pair in pairs or []:
-        column, sign, value = pair.partition("=")
-        if not sign:
-            raise Problem(f"--where {pair}: write it as COLUMN=VALUE, as in arm=mtp1", code=2)
-        chosen.setdefault(column.strip(), []).append(value)
+def where_of(
+    conditions: list[str] | None, data: Catalog, *, of_cycles: bool = False
+) -> dict[str, Any]:
+    """The `where` that conditions on the command line mean, each COLUMN=VALUE or SQL.
+
+    A plain word behind the sign is a label, whatever columns there are; other text is SQL where
+    it reads as SQL, else a label with blanks in it. Raises Problem for one that is neither, or
+    that picks cycles where only whole requests make sense.
+    """
+    from tauscope import catalog, columns
+
+    chosen: dict[str, Any] = {}
+    for text in conditions or []:
+        pair = re.fullmatch(r"(?s)(\w+)=(.*)", text)
+        if pair and re.fullmatch(r"[^\s'\"()=<>]*", pair[2]):
+            chosen.setdefault(columns.known(pair[1]), []).append(pair[2])
+            continue
+        if re.fullmatch(r"\w*", text):
+            raise Problem(f"--where {text}: write it as COLUMN=VALUE, as in arm=mtp1", code=2)
+        try:
+            key = data.condition(text)
+        except Problem:
+            if not pair or not columns.is_known(pair[1]):
+                raise
+            chosen.setdefault(pair[1], []).append(pair[2])
+            continue
+        if key == catalog.CYCLE_SQL and not of_cycles:
+            raise Problem(
+                f"--where {text}: whole requests are asked about; name columns of runs and "
+                "requests (tauscope metrics takes columns of cycles too)"
+            )
+        chosen[key] = f"({chosen[key]}\n) AND (\n{text}\n)" if key in chosen else text
+    if catalog.CYCLE_SQL in chosen and catalog.SQL in chosen:
+        chosen[catalog.CYCLE_SQL] = f"({chosen[catalog.CYCLE_SQL]}\n) AND (\n{chosen.pop('sql')}\n)"
     return chosen
 
 

@@ -73,13 +73,18 @@ def note(text: str) -> None:
 
 def emit_json(value: Any) -> None:
     """`value` (a frame becomes a list of rows) as JSON on standard output; NaN is null."""
+    sys.stdout.write(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """`value` as JSON that can't steer a terminal; a frame becomes a list of rows, NaN null."""
     import polars as pl
 
     if isinstance(value, pl.DataFrame):
         value = value.to_dicts()
     text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str)
     # What would harm is only ever inside strings, where its escape is the same value.
-    sys.stdout.write(clean(text) + "\n")
+    return clean(text) + "\n"
 
 
 def _finite(value: Any) -> Any:
@@ -122,12 +127,18 @@ def show(*parts: Any) -> None:
 
 def show_frame(frame: pl.DataFrame, title: str = "") -> None:
     """Any frame as a table: what a query of the user's own returned."""
+    show(frame_table(frame, title))
+
+
+def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
+    """A table of any frame, numbers to the right."""
     right = [dtype.is_numeric() for dtype in frame.dtypes]
     columns = [(">" if r else "") + name for name, r in zip(frame.columns, right, strict=True)]
-    show(table(title, columns, ([_cell(cell) for cell in row] for row in frame.iter_rows())))
+    return table(title, columns, ([cell(value) for value in row] for row in frame.iter_rows()))
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """One value as a table shows it."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -135,9 +146,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return ", ".join(_cell(item) for item in value)
+        return ", ".join(cell(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_cell(item)}" for key, item in value.items())
+        return ", ".join(f"{key}: {cell(item)}" for key, item in value.items())
     return str(value)
 
 

@@ -9,7 +9,7 @@ WITH chosen AS (
     *,
     (wall_num IS NOT NULL AND wall_den > 0) AS cycles_ok,
     (run_num > 0 AND run_den > 0) AS run_ok
-  FROM request_sums
+  FROM {sums_of}
   WHERE {where}
 ), basis AS (
   SELECT

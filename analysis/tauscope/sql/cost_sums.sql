@@ -66,10 +66,9 @@ WITH parts AS (
   SELECT s.workload, s.arm, s.simulated, s.machine, s.model, s.experiment, s.cluster, s.prompt_id,
          s.baseline_drafts, s.warmup_cycles, s.wall_num, s.wall_den, s.run_num, s.run_den,
          s.run_weightless, s.cycles, p.* EXCLUDE (run_id, request_id)
-  FROM request_sums AS s
+  FROM (SELECT * FROM request_sums WHERE {where}) AS s
   LEFT JOIN parts AS p
     ON p.run_id = s.run_id AND p.request_id IS NOT DISTINCT FROM s.request_id
-  WHERE {where}
 ), based AS (
   SELECT
     *,

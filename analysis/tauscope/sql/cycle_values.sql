@@ -6,9 +6,9 @@ SELECT * EXCLUDE (warm, wall_num, wall_den),
 FROM (
   SELECT
     run_id, cycle,
-    ANY_VALUE(cycle < COALESCE(warmup_cycles, 0)) AS warm,
+    ANY_VALUE(cycle < COALESCE(k.warmup_cycles, 0)) AS warm,
     {measures}
-  FROM cycles LEFT JOIN warmup USING (run_id)
+  FROM {cycles} LEFT JOIN warmup AS k USING (run_id)
   WHERE {where}
   GROUP BY run_id, cycle
 )
