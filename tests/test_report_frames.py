@@ -65,6 +65,14 @@ def test_a_mean_of_ratios_weighs_requests_alike(store: Path) -> None:
     assert found["sglang_rate"]["value"] == pytest.approx(1 / 10)
 
 
+def test_the_depth_is_what_was_drafted_where_the_log_tells_less(store: Path) -> None:
+    rows = [cycle("bet+", drafted=5, verified=5, accepted=2, emitted=3)] * 2
+    add_run(store, "dspark", [rows], arm="dspark", draft_depth=1)
+    found = {row["name"]: row for row in rosetta.table(opened(store)).to_dicts()}
+    assert (found["sglang_rate"]["num"], found["sglang_rate"]["den"]) == (4, 10)
+    assert found["tensorrt_rate"]["value"] == pytest.approx((6 - 2) / (5 * 2))
+
+
 def test_outcomes_and_tokens_of_a_run(legacy: catalog.Catalog) -> None:
     rows = {row["outcome"]: row for row in ledger.outcomes(legacy).to_dicts()}
     assert {name: row["cycles"] for name, row in rows.items()} == {

@@ -1,7 +1,8 @@
 -- Question: what would other tools call and print for these cycles?
 -- Grain: one row a ({dims}, name). Units: as the tool's own; num over den is the value, to
 -- which `plus` is added. A sum over a column unknown in any cycle is NULL.
--- Depth is the greatest draft depth of the group's runs, else the most drafted at once.
+-- Depth is the greatest that a run of the group tells or that was drafted at once: DSpark's
+-- start-up line tells 1 and its cycles draft more.
 -- Printed lines are those of the legacy timing switch: misses print none.
 WITH chosen AS (
   SELECT
@@ -39,9 +40,9 @@ WITH chosen AS (
     strict_sum(line_hits) AS line_hits,
     strict_sum(line_accepted) AS line_accepted,
     strict_sum(line_drafted) AS line_drafted,
-    strict_sum((emitted - cycles) / (COALESCE(run_depth, most_drafted) * cycles)) AS mean_num,
+    strict_sum((emitted - cycles) / (GREATEST(run_depth, most_drafted) * cycles)) AS mean_num,
     COUNT(*)::DOUBLE AS mean_den,
-    ANY_VALUE(COALESCE(run_depth, most_drafted)) AS depth
+    ANY_VALUE(GREATEST(run_depth, most_drafted)) AS depth
   FROM by_request
   GROUP BY {dims}
 )
