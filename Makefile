@@ -67,7 +67,7 @@ sample: .venv/.installed  ## the simulated traces in traces/sample, byte for byt
 	@.venv/bin/tauscope simulate traces/sample/model.toml --traces traces/sample
 
 # Cells that are done stay in traces/recording, so an interrupted recording goes on.
-traces: .venv/.installed-engine  ## the real traces in traces/recorded; 10 minutes, quiet machine
+traces: .venv/.installed-engine  ## the real traces in traces/recorded; 20 minutes, on a quiet machine
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" PYTHONPATH="$(CURDIR)/.venv/engine" \
 		.venv/bin/tauscope experiment analysis/engine/plan.toml --traces traces/recording
 	@rm -rf traces/recorded
