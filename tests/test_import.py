@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -382,3 +383,17 @@ def test_a_label_or_count_that_says_nothing_is_wrong_use(
     assert str(words[0]) in err
     assert "Traceback" not in err
     assert not store.exists()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95, 0.999])
+def test_a_packed_log_that_was_cut_short_is_refused(
+    store: Path, tmp_path: Path, share: float
+) -> None:
+    """Half a log would pass for a whole one."""
+    noise = random.Random(7).randbytes(1_000_000).hex()
+    lines = "".join(f"{noise[at : at + 76]}\n" for at in range(0, len(noise), 76))
+    data = zstandard.compress(TEN.encode()) + zstandard.compress((lines + TEN).encode())
+    with pytest.raises(Problem, match=r"can't be read \(it ends in the middle"):
+        put(store, written(tmp_path, "run.log.zst", data[: int(len(data) * share)]))
+    put(store, written(tmp_path, "run.log.zst", data))
+    assert cycles(store) == 20

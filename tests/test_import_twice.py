@@ -85,3 +85,34 @@ def test_a_rotation_without_its_oldest_part_is_refused_by_name(tmp_path: Path, s
     # Another log of that name, which has nothing in common, goes in.
     parts[2].write_text(lines(9 * size, 10 * size))
     assert put(store, parts[2]).status == "imported"
+
+
+def test_a_rotation_whose_later_part_came_in_alone_is_refused_by_name(tmp_path: Path) -> None:
+    store, old, new = tmp_path / "store", tmp_path / "server.log.1", tmp_path / "server.log"
+    new.write_text(lines(0, 300))
+    put(store, new)
+    # Overnight it is rotated, and the new file is brought in by itself.
+    new.rename(old)
+    new.write_text(lines(300, 600))
+    second = put(store, new).log_id
+    before = counted(store)
+    with pytest.raises(Problem, match=rf"log {second} .server.log. .* count twice"):
+        put(store, old, new)
+    assert counted(store) == before
+    # A day later both are old: what is new alone goes in.
+    old.rename(tmp_path / "server.log.2")
+    new.rename(old)
+    new.write_text(lines(600, 900))
+    assert put(store, new).status == "imported"
+
+
+def test_a_rotation_whose_middle_came_in_first_is_refused(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    parts = [tmp_path / name for name in ("server.log.2", "server.log.1", "server.log")]
+    for number, part in enumerate(parts):
+        part.write_text(lines(number * 300, (number + 1) * 300))
+    middle = put(store, parts[1]).log_id
+    before = counted(store)
+    with pytest.raises(Problem, match=f"log {middle} "):
+        put(store, *parts)
+    assert counted(store) == before

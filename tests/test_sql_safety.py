@@ -27,6 +27,13 @@ def digest(root: Path) -> dict[str, str]:
         "COPY (SELECT 1) TO '{store}/runs/log.parquet'",
         "EXPLAIN ANALYZE COPY (SELECT 1) TO '{store}/runs/log.parquet'",
         "EXPLAIN COPY (SELECT 1) TO '{store}/runs/log.parquet'",
+        # Options that end where a comment in them does.
+        "EXPLAIN (ANALYZE /* ) SELECT 1 -- */) COPY (SELECT 42) TO '{store}/runs/log.parquet' "
+        "(FORMAT csv, USE_TMP_FILE false)",
+        "EXPLAIN (ANALYZE) COPY (SELECT 42) TO '{store}/runs/log.parquet' "
+        "(FORMAT csv, USE_TMP_FILE false)",
+        "EXPLAIN /* */ ANALYZE DROP VIEW cycles",
+        "EXPLAIN (ANALYZE /* ) SELECT 1 -- */) CREATE TABLE t AS SELECT 1",
         "EXPORT DATABASE '{store}/out'",
         "ATTACH '{store}/x.duckdb' AS x",
         "DROP VIEW cycles",

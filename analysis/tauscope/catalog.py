@@ -178,18 +178,18 @@ class Catalog:
             raise _problem("sql", error) from error
         if len(statements) != 1:
             raise Problem(f"sql: {len(statements)} statements; give exactly one SELECT")
-        kind = statements[0].type
-        body = text
-        if kind == duckdb.StatementType.EXPLAIN:
-            body = re.sub(r"(?is)^\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", "", text, count=1)
-            try:
-                inner = duckdb.extract_statements(body)
-            except duckdb.Error:
-                inner = []
-            kind = inner[0].type if len(inner) == 1 else None
-        if kind != duckdb.StatementType.SELECT:
+        # An EXPLAIN ANALYZE runs what it explains, so that is looked at by itself; and no other
+        # text is run than the one that was looked at.
+        plan = re.fullmatch(r"(?is)\s*explain(\s+analyze)?\s+(.*)", text)
+        body = plan[2] if plan else text
+        try:
+            kinds = [s.type for s in duckdb.extract_statements(body)]
+        except duckdb.Error:
+            kinds = []
+        if kinds != [duckdb.StatementType.SELECT]:
             raise Problem("sql: only a SELECT may run here; the traces are read, never written")
-        return self.run(text, "sql", {})
+        prefix = f"EXPLAIN {'ANALYZE ' if plan[1] else ''}" if plan else ""
+        return self.run(prefix + body, "sql", {})
 
 
 def _views() -> str:

@@ -11,6 +11,7 @@ import polars as pl
 import zstandard
 
 from tauscope.ingest.source import Log
+from tauscope.ingest.unpack import unzstd
 
 NEW, SAME, GROWN, OLDER = "new", "same", "grown", "older"
 HEAD = 4096
@@ -76,6 +77,4 @@ def begins(raw: Path, head: bytes, size: int, sha256: str) -> bool:
 def unpacked(raw: Path, size: int = 1 << 20) -> Iterator[bytes]:
     """The bytes of a kept log in blocks of at most `size`. Raises OSError or ZstdError."""
     with raw.open("rb") as handle:
-        reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-        while block := reader.read(size):
-            yield block
+        yield from unzstd(handle, size)

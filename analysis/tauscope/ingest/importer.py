@@ -144,6 +144,8 @@ def import_log(
         max_tokens = max_tokens if max_tokens is not None else runs["max_tokens"].max()
     if found.kind == identity.NEW and not _is_kept(log, root):
         _refuse_overlap(log, held, root)
+    if found.kind in (identity.NEW, identity.GROWN):
+        _refuse_inside(log, held, root, found.log_id)
     done = _parse(log, root, found, labels, tokens, max_tokens, beside, progress)
     if found.kind == identity.SAME and found.log_id in damaged:
         done.status = "restored"
@@ -184,6 +186,17 @@ def _refuse_overlap(log: Log, held: pl.DataFrame, root: Path) -> None:
         "would count twice. Bring in what is new alone, from plain files with: "
         f"cat {files} | tail -c +{size + 1} | tauscope import -"
     )
+
+
+def _refuse_inside(log: Log, held: pl.DataFrame, root: Path, own: str) -> None:
+    """Raises Problem for a rotation of which a later part is in the store by itself."""
+    part = twins.inside(log, held, root, own)
+    if part is not None:
+        log_id, source = part
+        raise Problem(
+            f"{log.name}: log {log_id} ({source}) is in the store already and is a later part of "
+            "it; its cycles would count twice. Bring in the parts that are not there alone"
+        )
 
 
 def _taken_over(log: Log, before: pl.DataFrame, after: pl.DataFrame) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import zstandard
 
 from tauscope.errors import Problem
+from tauscope.ingest.unpack import unzstd
 
 BLOCK = 32 * 1024 * 1024
 _PACKED = re.compile(r"\.(gz|zst|zstd)$")
@@ -120,11 +121,12 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
     try:
         with path.open("rb") as handle:
             magic = handle.peek(4)[:4] if isinstance(handle, io.BufferedReader) else b""
-            reader: io.BufferedIOBase | zstandard.ZstdDecompressionReader = handle
+            if magic == b"\x28\xb5\x2f\xfd":
+                yield from unzstd(handle, size)
+                return
+            reader: io.BufferedIOBase = handle
             if magic[:2] == b"\x1f\x8b":
                 reader = gzip.GzipFile(fileobj=handle)
-            elif magic == b"\x28\xb5\x2f\xfd":
-                reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
             while block := reader.read(size):
                 yield block
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:

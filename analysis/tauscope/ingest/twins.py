@@ -16,6 +16,8 @@ from tauscope.ingest.source import Log, family
 SURE = 64 * 1024
 # Less may be what every start of the engine prints.
 LEAST = 4096
+# A whole log that is shorter than that, unless it is hardly more than a start.
+SHORTEST = 512
 _KNOWN: dict[tuple[str, int, str, int], bool] = {}
 
 
@@ -89,11 +91,7 @@ def overlap(log: Log, held: pl.DataFrame, root: Path) -> tuple[str, int] | None:
     what was imported before. Only logs of the same name are looked through. The bytes
     reach to the end of that log, or of `log`. `held`: columns log_id, raw_file, source.
     """
-    name = family(Path(log.name).name)
-    kept = [
-        row for row in held.iter_rows(named=True)
-        if row["raw_file"] and row["source"] and family(row["source"]) == name
-    ]  # fmt: skip
+    kept = _of_its_family(log, held)
     if not kept:
         return None
     start = b""
@@ -111,6 +109,38 @@ def overlap(log: Log, held: pl.DataFrame, root: Path) -> tuple[str, int] | None:
         if shared:
             return row["log_id"], shared
     return None
+
+
+def inside(log: Log, held: pl.DataFrame, root: Path, own: str) -> tuple[str, str] | None:
+    """(log_id, source) of a log of the store that begins in the middle of `log`.
+
+    That is a later part of a rotation that was brought in alone before. Only logs of the same
+    name are looked for; `own` is the one that `log` itself is.
+    """
+    probes = {}
+    for row in _of_its_family(log, held):
+        start = _head(root / row["raw_file"], LEAST)
+        if row["log_id"] != own and len(start) >= SHORTEST:
+            probes[start] = (row["log_id"], row["source"])
+    tail, before = b"", 0
+    for block in log.blocks() if probes else ():
+        window = tail + block
+        for start, name in probes.items():
+            # At the very beginning it would be the same log, which is another question.
+            if window.find(start, 1 if before == 0 else 0) >= 0:
+                return name
+        before += len(block)
+        tail = window[1 - LEAST :]
+    return None
+
+
+def _of_its_family(log: Log, held: pl.DataFrame) -> list[dict]:
+    """The logs of a store whose names say that they are parts of the same rotation."""
+    name = family(Path(log.name).name)
+    return [
+        row for row in held.iter_rows(named=True)
+        if row["raw_file"] and row["source"] and family(row["source"]) == name
+    ]  # fmt: skip
 
 
 def _shared(blocks: Iterator[bytes], start: bytes) -> int:
