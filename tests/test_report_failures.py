@@ -113,3 +113,26 @@ def test_a_kernel_of_another_language_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"broken\.ipynb: not a notebook"):
         report.make(traces=[build("empty", tmp_path / "store")], out=tmp_path / "out",
                     notebooks=[str(path)])  # fmt: skip
+
+
+@pytest.mark.parametrize(("failures", "made"), [(1, True), (2, False)])
+def test_a_kernel_that_never_answers_is_tried_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, made: bool
+) -> None:
+    """Two kernels may be given one port; before any cell ran it is safe to try again."""
+    import papermill
+
+    real, calls = papermill.execute_notebook, []
+
+    def flaky(*paths: object, **options: object) -> object:
+        calls.append(paths)
+        if len(calls) <= failures:
+            raise RuntimeError("Kernel didn't respond in 60 seconds")
+        return real(*paths, **options)
+
+    monkeypatch.setattr(papermill, "execute_notebook", flaky)
+    path = notebook(tmp_path, "good", "print(6 * 7)")
+    done = report.make(traces=[build("empty", tmp_path / "store")], out=tmp_path / "out",
+                       notebooks=[str(path)])  # fmt: skip
+    assert (not done.failed) == made
+    assert len(calls) == 2

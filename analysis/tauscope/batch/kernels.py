@@ -15,6 +15,8 @@ from typing import Any
 from tauscope.batch.params import Page
 
 CELL_TIMEOUT_S = 900
+# A kernel starts within seconds; one that doesn't never will.
+START_S = 60
 # A kernel with DuckDB and Polars at work on a large store; small ones take 0.3 GB.
 KERNEL_BYTES = 10**9
 
@@ -78,25 +80,35 @@ def run(
 
 
 def _one(page: Page, values: Mapping[str, Any], folder: Path, cell_timeout_s: float) -> Done:
-    import papermill
-
     target = folder / f"{page.slug}.ipynb"
     began = monotonic()
     error = trace = ""
     try:
-        papermill.execute_notebook(
-            # Braces in a path are format fields to papermill.
-            _no_fields(page.source.path), _no_fields(target), parameters=dict(values),
-            kernel_name="python3", progress_bar=False, log_output=False,
-            execution_timeout=cell_timeout_s, start_timeout=120,
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )  # fmt: skip
+        try:
+            _execute(page, values, target, cell_timeout_s)
+        except RuntimeError as problem:
+            # Another program took a port that the kernel was promised; no cell has run.
+            if "Kernel didn't respond" not in str(problem):
+                raise
+            _execute(page, values, target, cell_timeout_s)
         error, trace = _left_open(target)
     except Exception as problem:
         # Also a kernel that died and a cell that ran out of time, which are no errors of
         # papermill's own kind.
         error, trace = _said(problem), "".join(traceback.format_exception(problem))
     return Done(page, target, monotonic() - began, error, trace)
+
+
+def _execute(page: Page, values: Mapping[str, Any], target: Path, cell_timeout_s: float) -> None:
+    import papermill
+
+    papermill.execute_notebook(
+        # Braces in a path are format fields to papermill.
+        _no_fields(page.source.path), _no_fields(target), parameters=dict(values),
+        kernel_name="python3", progress_bar=False, log_output=False,
+        execution_timeout=cell_timeout_s, start_timeout=START_S,
+        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+    )  # fmt: skip
 
 
 def _no_fields(path: Path) -> str:
