@@ -173,3 +173,9 @@ def test_drift_falls_on_interleaved_arms_alike(command: Command, tmp_path: Path)
     sides = f"{tmp_path}:arm=off", f"{tmp_path}:arm=mtp1"
     code, out, _ = command("check", *sides, "--max-loss", "4%", "--json")
     assert (code, json.loads(out)["cases"][0]["missing"]) == (0, [])
+
+
+def test_a_gain_is_no_negative_loss(command: Command, tmp_path: Path) -> None:
+    _, out, _ = command("check", arms(tmp_path / "a"), arms(tmp_path / "b", 60.0))
+    assert "gain " in out and "loss −" not in out
+    assert "limit a loss of 2.0 %" in out

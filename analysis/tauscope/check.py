@@ -68,7 +68,8 @@ class Judgement:
 
 def judge(found: Comparison, limit: float) -> Judgement:
     """Each compared workload against `limit` (a fraction), and what the candidate lacks."""
-    cases = [_case(row, limit) for row in found.speedups.iter_rows(named=True)]
+    mixed = found.speedups["simulated"].n_unique() > 1
+    cases = [_case(row, limit, mixed) for row in found.speedups.iter_rows(named=True)]
     cases += [
         Case(text, UNKNOWN, None, None, None, ["the candidate has nothing like it"])
         for text in found.only_a
@@ -102,15 +103,21 @@ def said(case: Case, limit: float) -> str:
     """One case in words."""
     if case.loss is None:
         return f"{case.state}: {'; '.join(case.missing)}"
-    span = words.span(case.loss_lo, case.loss_hi, words.percent)
-    text = f"loss {words.percent(case.loss)}{f' ({span})' if span else ''}"
-    text += f", limit {words.percent(limit)}"
+    gain = case.loss < 0
+    ends = case.loss_lo, case.loss_hi
+    if gain and None not in ends:
+        ends = -case.loss_hi, -case.loss_lo
+    span = words.span(*ends, words.percent)
+    text = f"{'gain' if gain else 'loss'} {words.percent(abs(case.loss))}"
+    text += f"{f' ({span})' if span else ''}, limit a loss of {words.percent(limit)}"
     return f"{case.state}: {text}" + (f"; {'; '.join(case.missing)}" if case.missing else "")
 
 
-def _case(row: dict[str, Any], limit: float) -> Case:
+def _case(row: dict[str, Any], limit: float, mixed: bool) -> Case:
     arms = row["arm_b"] if row["arm_a"] == row["arm_b"] else f"{row['arm_a']} → {row['arm_b']}"
     name = f"{words.label(row['workload'])}: {words.label(arms)}"
+    if mixed:
+        name += " (simulated)" if row["simulated"] else " (real)"
     if row["speedup"] is None:
         return Case(name, UNKNOWN, None, None, None, [row["speedup_why"]])
     value = 1 - row["speedup"]

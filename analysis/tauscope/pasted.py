@@ -16,9 +16,9 @@ from tauscope.figures import words
 _ACTIVE = frozenset("\\`*_{}[]()<>#+-.!|~&@:/'\"$=^")
 
 
-def label(text: str | None) -> str:
+def label(text: str | None, longest: int = words.LONGEST) -> str:
     """A label that stays text, wherever Markdown is shown."""
-    shown = words.label(text)
+    shown = words.label(text, longest)
     return f"<code>{''.join(f'&#{ord(c)};' if c in _ACTIVE else c for c in shown)}</code>"
 
 
@@ -89,7 +89,8 @@ def markdown(found: Comparison, a: str, b: str) -> str:
             ),
         ),
         "</details>",
-        *(f"- {label(text)}" for text in found.only_a + found.only_b),
+        # Sentences, not labels: a part of one says nothing.
+        *(f"- {label(text, len(text))}" for text in found.only_a + found.only_b),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
