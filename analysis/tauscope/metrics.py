@@ -57,7 +57,7 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 _SUMMED = tuple(m.name for m in METRICS if m.name != "ms_per_token")
 HIDDEN = (
     "cycles may be missing from the log: record with DS4_MTP_TIMING=1 and DS4_MTP_SPEC_LOG=1, "
-    "or import with --tokens N"
+    "or import with --tokens N where the log holds one request"
 )
 COUNTS = (
     "requests", "requests_with_cycles", "cycles", *schema.OUTCOMES, "warmup_cycles",
@@ -214,7 +214,12 @@ def _time_reason() -> pl.Expr:
         pl.when(pl.col("time_basis").is_not_null())
         .then(pl.col("ms_per_token_why"))
         .when(pl.col("unweighted"))
-        .then(pl.lit("speeds without token counts can't be added up; import with --tokens N"))
+        .then(
+            pl.lit(
+                "speeds without token counts can't be added up; import --tokens N gives a log's "
+                "count where it holds one request"
+            )
+        )
         .otherwise(pl.lit("some requests have neither cycle times nor a decode time"))
     )
 
