@@ -159,7 +159,7 @@ def test_selectors(two_arms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("a", "b", "words"),
     [
         ("{}", "{}", "both read the same store and more than one arm; pick one each"),
-        ("{}:arm=none", "{}", "no run, request or cycle in this selection"),
+        ("{}:arm=none", "{}", "no cycle, request or speed in this selection"),
         ("{}:colour=red", "{}", "colour: not a column to group or pick by"),
         ("arm=off", "{}", "write STORE:COLUMN=VALUE"),
         ("{}/nowhere", "{}", "no such store"),
@@ -206,3 +206,13 @@ def test_markdown_has_the_answer_first(two_arms: Path) -> None:
     text = pasted.markdown(held(a, b), a, b)
     assert "| <code>code</code>, <code>off</code> → <code>mtp1</code> | +21.2 %" in text
     assert text.index("+21.2 %") < text.index("Outputs") < text.index("<details>")
+
+
+def test_what_only_one_side_has_is_named_whole(command: Command, two_arms: Path) -> None:
+    machine = "a machine with a name of its own, 128 GiB, and then some more words behind it"
+    add_run(two_arms, "more", [[PLAIN] * 80], asked(1, 80), **{**OFF, "machine": machine})
+    sides = (f"{two_arms}:arm=off", f"{two_arms}:arm=mtp1")
+    _, out, _ = command("compare", *sides, "--markdown")
+    assert "behind it" in out and "characters" not in out
+    _, out, _ = command("compare", *sides)
+    assert machine in out

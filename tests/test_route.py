@@ -208,3 +208,25 @@ def test_the_commands_print_tables_and_json(command: Command, store3: Path) -> N
     _, out, _ = command("cost", "--traces", store3, "--json")
     assert {"costs", "steps", "breakeven", "waterfall", "bottlenecks", "modelled", "course",
             "paths", "positions", "over_time"} == set(json.loads(out))  # fmt: skip
+
+
+def test_what_is_not_routed_is_named_with_the_reason(command: Command, store3: Path) -> None:
+    arms(store3, "poem", 60.0, 50.0, arm="mtp2")
+    add_run(store3, "lone", [[cycle("plain", wall_ms=60.0)] * 9], workload="essay", arm="off",
+            machine="m")  # fmt: skip
+    _, out, _ = command("route", "--traces", store3)
+    assert "not routed: poem: arm mtp1 did not run; mtp2 did: see --arm" in out
+    assert "not routed: essay: no arm with speculation, only off" in out
+    _, out, _ = command("route", "--traces", store3, "--json")
+    assert [row["workload"] for row in json.loads(out)["left_out"]] == ["essay", "poem"]
+
+
+def test_a_share_may_be_a_percentage() -> None:
+    assert routing.shares("code=50%,prose=.5") == {"code": 0.5, "prose": 0.5}
+    with pytest.raises(Problem, match="WORKLOAD=SHARE"):
+        routing.shares("code=150%")
+
+
+def test_a_mix_of_which_nothing_is_decided_is_all_off(command: Command, store3: Path) -> None:
+    _, out, _ = command("route", "--traces", store3, "--mix", "chat=100%")
+    assert "all off: nothing is decided for speculation" in out

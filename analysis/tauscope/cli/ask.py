@@ -27,7 +27,36 @@ def runs(traces: Traces = None, json: Json = False) -> None:
     if json:
         output.emit_json(rows)
         return
-    output.show_frame(rows, "runs")
+    if rows.is_empty():
+        output.show("no runs yet; tauscope import LOG makes some")
+        return
+    _, names = output.apart(rows, ["run_id"])
+    heads = ["run_id", *names, "source", "workload", "arm", "prompt_id", "state", ">requests",
+             ">cycles", ">tokens emitted", ">tokens generated", ">refused rows", ">unfit lines",
+             ">unlogged cycles", "baseline drafts", "machine"]  # fmt: skip
+    columns = ["run_id", *(["simulated"] if names else []), "source", "workload", "arm",
+               "prompt_id", "state", "requests", "cycles", "emitted", "generated_tokens",
+               "refused_rows", "unfit_lines", "unlogged_cycles", "baseline_drafts",
+               "machine"]  # fmt: skip
+    # What is the same in all runs is said once, so that the rest fits.
+    alike = [c for c in columns[1:] if rows.height > 1 and rows[c].n_unique() == 1]
+    cells = [
+        [output.made(row[c]) if c == "simulated" else output.counted(row[c]) for c in columns]
+        for row in rows.iter_rows(named=True)
+    ]
+    kept = [i for i, column in enumerate(columns) if column not in alike]
+    output.show(
+        output.table(
+            output.title("runs", rows),
+            [heads[i] for i in kept],
+            ([row[i] for i in kept] for row in cells),
+            keys=1,
+        )
+    )
+    said = [f"{heads[i].lstrip('>')} {output.short(cells[0][i])}"
+            for i in range(len(columns)) if i not in kept]  # fmt: skip
+    if said:
+        output.show(f"  in all of them: {', '.join(said)}")
 
 
 def metrics(
@@ -59,15 +88,18 @@ def metrics(
     chosen = where_of(where, data, of_cycles=True)
     groups = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     if json:
-        output.emit_json(summary.rows(data, groups, chosen))
+        found = summary.rows(data, groups, chosen)
+        output.emit_json(found)
+        if not found:
+            raise output.nothing(data)
         return
     rows = measured.table(data, groups, chosen)
     if rows.is_empty():
-        output.note(
-            "no cycle, request or speed in this selection; tauscope runs lists what there is"
-        )
-        return
-    output.show(_metrics_table(rows, groups if "arm" in groups else [*groups, "arm"]))
+        raise output.nothing(data)
+    groups = groups if "arm" in groups else [*groups, "arm"]
+    output.show(_metrics_table(rows, groups))
+    for text in _dashes(rows, groups):
+        output.note(text)
     if summary.compares(chosen):
         gains = speedup.table(data, chosen)
         if not gains.is_empty():
@@ -77,17 +109,20 @@ def metrics(
 
 
 def _metrics_table(rows: pl.DataFrame, groups: list[str]) -> Any:
+    groups = [name for name in groups if name != "simulated"]
+    beside, heads = output.apart(rows, groups)
     columns = [
-        *groups, ">prompts", ">cycles", ">τ tokens/cycle", ">committed acceptance", ">fold rate",
-        ">ms/token", ">tokens/s", "time from",
+        *groups, *heads, ">prompts", ">cycles", ">τ tokens/cycle", ">committed acceptance",
+        ">fold rate", ">ms/token", ">tokens/s", "time from",
     ]  # fmt: skip
     cells = []
     for row in rows.iter_rows(named=True):
         cells.append(
             [
-                *(str(row[g]) if row[g] is not None else "–" for g in groups),
-                str(row["clusters"]),
-                str(row["cycles"]),
+                *(output.short(str(row[g])) if row[g] is not None else "–" for g in groups),
+                *output.which(row, beside),
+                f"{row['clusters']:,}",
+                f"{row['cycles']:,}",
                 output.interval(row["tau"], row["tau_lo"], row["tau_hi"]),
                 output.share(*(row[f"committed_acceptance{e}"] for e in ("", "_lo", "_hi"))),
                 output.share(*(row[f"fold_rate{e}"] for e in ("", "_lo", "_hi"))),
@@ -96,16 +131,40 @@ def _metrics_table(rows: pl.DataFrame, groups: list[str]) -> Any:
                 row["time_basis"] or "–",
             ]
         )
-    simulated = " (simulated)" if rows["simulated"].all() else ""
-    return output.table(f"metrics, 95 % intervals in brackets{simulated}", columns, cells)
+    title = output.title("metrics, 95 % intervals in brackets", rows)
+    return output.table(title, columns, cells, keys=len(groups) + len(heads))
+
+
+# Columns of the table whose dashes are explained, in the table's words.
+_SHOWN = {"tau": "τ", "committed_acceptance": "committed acceptance", "fold_rate": "fold rate",
+          "ms_per_token": "ms/token and tokens/s"}  # fmt: skip
+
+
+def _dashes(rows: pl.DataFrame, groups: list[str]) -> list[str]:
+    """Why there are dashes: each reason once, with its columns and the rows that have them."""
+    said: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for row in rows.iter_rows(named=True):
+        for column, name in _SHOWN.items():
+            why = row[f"{column}_why"]
+            if row[column] is None and why:
+                columns, who = said.setdefault(why, ({}, {}))
+                columns[name] = None
+                who["/".join("–" if row[g] is None else str(row[g]) for g in groups)] = None
+    return [
+        f"  – under {', '.join(columns)} of {output.listed(who)}: {why}"
+        for why, (columns, who) in said.items()
+    ]
 
 
 def _speedup_table(gains: pl.DataFrame) -> Any:
-    columns = ["workload", "arm against off", ">speed-up", ">pairs", "verdict", "why undecided"]
+    beside, heads = output.apart(gains, ["workload", "arm"])
+    columns = ["workload", "arm against off", *heads, ">speed-up", ">pairs", "verdict",
+               "why undecided"]  # fmt: skip
     cells = [
         [
             row["workload"],
             row["arm"],
+            *output.which(row, beside),
             output.gain(row["speedup"], row["speedup_lo"], row["speedup_hi"]),
             str(row["pairs"]),
             row["verdict"] or "none",
@@ -113,7 +172,7 @@ def _speedup_table(gains: pl.DataFrame) -> Any:
         ]
         for row in gains.iter_rows(named=True)
     ]
-    return output.table("speed-up over the off arm, measured", columns, cells)
+    return output.table(output.title("speed-up over the off arm, measured", gains), columns, cells)
 
 
 def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> list[str]:
@@ -121,20 +180,25 @@ def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> 
     for row in gains.iter_rows(named=True):
         for remark in row["remarks"]:
             said.setdefault(remark, []).append(f"{row['workload']}/{row['arm']}")
-    lines = [f"  {output.short(', '.join(who))}: {remark}" for remark, who in said.items()]
-    for (arm,), found in flips.group_by("arm", maintain_order=True):
-        gains_, loses = (", ".join(found[side].unique(maintain_order=True)) for side in
-                         ("gains", "loses"))  # fmt: skip
+    lines = output.codes(gains["reasons"])
+    lines += [f"  {output.listed(who)}: {remark}" for remark, who in said.items()]
+    shared = [name for name in flips.columns if name not in ("gains", "loses")]
+    beside, _ = output.apart(gains, ["workload", "arm"])
+
+    def under(row: dict[str, Any]) -> str:
+        return ", ".join(output.short(text) for text in [row["arm"], *output.which(row, beside)])
+
+    for key, found in flips.group_by(shared, maintain_order=True):
+        gain, lose = (output.listed(found[side]) for side in ("gains", "loses"))
+        row = dict(zip(shared, key, strict=True))
+        lines.append(f"  sign flip under {under(row)}: {gain} gain, {lose} lose")
+    # A pooled figure only hides something where its own arm has a flip.
+    hiding = pooled.join(flips, on=shared, how="semi", nulls_equal=True, maintain_order="left")
+    for row in hiding.iter_rows(named=True):
         lines.append(
-            f"  sign flip under {output.short(arm)}: {output.short(gains_)} gain, "
-            f"{output.short(loses)} lose"
+            f"  pooled over workloads {output.gain(row['speedup'])} under {under(row)}: "
+            "true of this mix alone, it hides the flip"
         )
-    if not flips.is_empty():
-        for row in pooled.iter_rows(named=True):
-            lines.append(
-                f"  pooled over workloads {output.gain(row['speedup'])} under "
-                f"{output.short(row['arm'])}: true of this mix alone, it hides the flip"
-            )
     return lines
 
 
@@ -160,9 +224,10 @@ def sql(
     \b
       tauscope sql 'SELECT workload, arm, tau(emitted) FROM cycles GROUP BY ALL ORDER BY ALL'
       tauscope sql 'SELECT outcome, count(*) FROM cycles GROUP BY outcome' --format csv -o out.csv
-      tauscope sql -f analysis/queries/margins.sql --format markdown
+      tauscope sql -f analysis/queries/margins_by_logit.sql --format markdown
 
-    The traces can be read and nothing can be written. `tauscope schema` lists tables, columns
+    --format is table, json, csv, parquet or markdown. The traces can be read and nothing can be
+    written. `tauscope schema` lists tables, columns
     and macros.
     """
     if json and form not in (None, Format.JSON):
@@ -205,7 +270,7 @@ def schema(traces: Traces = None, json: Json = False) -> None:
     for kind in rows["of"].unique(maintain_order=True):
         part = rows.filter(rows["of"] == kind).drop("of")
         output.show(
-            output.table(kind, part.columns, ([_text(c) for c in r] for r in part.iter_rows()), 400)
+            output.table(kind, part.columns, ([_text(c) for c in r] for r in part.iter_rows()))
         )
 
 

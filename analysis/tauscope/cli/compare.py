@@ -82,55 +82,66 @@ def check(
     if json:
         output.emit_json(found.to_dict())
     else:
-        output.show(_judgement(found))
+        output.show(_judgement(found, output.title("check", compared.speedups)))
     raise typer.Exit(found.code)
 
 
 def _compared(a: str, b: str) -> Comparison:
     from tauscope import compare as comparing
-    from tauscope import select
+    from tauscope import metrics, select
 
     sides = select.opened(a), select.opened(b)
     for side in sides:
         for damage in side.data.damaged:
             output.note(damage.text)
+    for side in sides:
+        if metrics.clusters(side.data, ("arm",), side.where).is_empty():
+            raise output.nothing(side.data, f"{side.text}: ")
     return comparing.compare(*sides)
 
 
-def _judgement(found: Judgement) -> Any:
+def _judgement(found: Judgement, title: str) -> Any:
     from tauscope import check as judging
 
     rows = [[case.name, judging.said(case, found.limit)] for case in found.cases]
-    return output.table(f"check: {found.state}", ["workload and arm", "loss of speed"], rows, 400)
+    # The names are whole sentences where one side lacks something; they wrap.
+    heads = ["workload and its arms", "speed"]
+    return output.table(f"{title}: {found.state}", heads, rows)
 
 
 def _tables(found: Comparison) -> list[Any]:
     from tauscope import pasted
 
     most = pasted.moved_most(found.parts)
-    speed, notes = [], []
+    beside, columns = output.apart(found.speedups, ["workload", "arm_a", "arm_b"])
+    first = ["workload and arms", *columns]
+
+    def key(row: dict[str, Any]) -> list[str]:
+        return [_name(row), *output.which(row, beside)]
+
+    speed, notes = [], output.codes(found.speedups["failed"])
     for row in found.speedups.iter_rows(named=True):
-        key = tuple(row[name] for name in pasted.KEY)
-        part = most.get(key)
+        part = most.get(tuple(row[name] for name in pasted.KEY))
         moved = f"{part['about']} {part['moved']:+.2f} ms/token" if part else "–"
         speed.append([
-            _name(row), output.gain(row["speedup"], row["speedup_lo"], row["speedup_hi"]),
+            *key(row), output.gain(row["speedup"], row["speedup_lo"], row["speedup_hi"]),
             str(row["pairs"]), row["said"] or "nothing",
             ", ".join(row["failed"]) or row["speedup_why"] or "", moved,
         ])  # fmt: skip
-        notes += [f"  {output.short(_name(row))}: {remark}" for remark in row["remarks"]]
-    simulated = " (simulated)" if found.speedups["simulated"].any() else ""
-    heads = ["workload and arms", ">speed-up", ">pairs", "says", "why undecided", "moved most"]
+        notes += [f"  {output.listed([' '.join(key(row))])}: {remark}" for remark in row["remarks"]]
+    heads = [*first, ">speed-up", ">pairs", "says", "why undecided", "moved most"]
     return [
-        output.table(f"speed-up, 95 % intervals in brackets{simulated}", heads, speed),
+        output.table(
+            output.title("speed-up, 95 % intervals in brackets", found.speedups), heads, speed
+        ),
         *notes,
-        *(f"  {output.short(text, 400)}" for text in found.only_a + found.only_b),
+        *(f"  {output.clean(text)}" for text in found.only_a + found.only_b),
         output.table(
             "outputs, lengths first",
-            ["workload and arms", ">prompts in both", ">tokens before", ">after",
+            [*first, ">prompts in both", ">tokens before", ">after",
              ">lengths differ", ">equal", ">unequal", ">not compared", "first unequal"],
             (
-                [_name(row), *(output.number(row[n], "d") for n in
+                [*key(row), *(output.number(row[n], ",d") for n in
                                ("prompts", "tokens_a", "tokens_b", "lengths_differ", "equal",
                                 "unequal", "unknown")), ", ".join(row["differing"] or [])]
                 for row in found.outputs.iter_rows(named=True)
@@ -138,45 +149,49 @@ def _tables(found: Comparison) -> list[Any]:
         ),
         output.table(
             "metrics",
-            ["workload and arms", "metric", ">before", ">after", "unit"],
+            [*first, "metric", ">before", ">after", "unit"],
             (
-                [_name(row), row["label"],
-                 *(output.interval(*(row[f"{s}{e}"] for e in ("", "_lo", "_hi"))) for s in "ab"),
-                 row["unit"]]
+                [*key(row), row["label"], *(_value(row, side) for side in "ab"),
+                 "%" if row["unit"] == "ratio" else row["unit"]]
                 for row in found.metrics.iter_rows(named=True)
                 if row["a"] is not None or row["b"] is not None
             ),
         ),
         output.table(
             "outcomes",
-            ["workload and arms", "outcome", ">before", ">after", ">share before", ">share after"],
+            [*first, "outcome", ">before", ">after", ">share before", ">share after"],
             (
-                [_name(row), row["outcome"], str(row["cycles_a"]), str(row["cycles_b"]),
+                [*key(row), row["outcome"], f"{row['cycles_a']:,}", f"{row['cycles_b']:,}",
                  output.share(row["share_a"]), output.share(row["share_b"])]
                 for row in found.outcomes.iter_rows(named=True)
             ),
         ),
         output.table(
             "costs, ms",
-            ["workload and arms", "cost", ">before", ">after"],
+            [*first, "cost", ">before", ">after"],
             (
-                [_name(row), row["cost"], output.number(row["a"], ".2f"),
+                [*key(row), row["cost"], output.number(row["a"], ".2f"),
                  output.number(row["b"], ".2f")]
                 for row in found.costs.iter_rows(named=True)
             ),
         ),
         output.table(
             "what moved, ms per token (gains positive)",
-            ["workload and arms", "part", ">before", ">after", ">moved"],
+            [*first, "part", ">before", ">after", ">moved"],
             (
-                [_name(row), row["about"] + (" (derived)" if row["derived"] else ""),
+                [*key(row), row["about"] + (" (derived)" if row["derived"] else ""),
                  *(output.number(row[n], "+.2f") for n in ("a", "b", "moved"))]
                 if row["why"] is None
-                else [_name(row), f"no waterfall: {row['why']}", "", "", ""]
+                else [*key(row), f"no waterfall: {row['why']}", "", "", ""]
                 for row in found.parts.iter_rows(named=True)
             ),
         ),
     ]  # fmt: skip
+
+
+def _value(row: dict[str, Any], side: str) -> str:
+    ends = [row[f"{side}{end}"] for end in ("", "_lo", "_hi")]
+    return output.share(*ends) if row["unit"] == "ratio" else output.interval(*ends)
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from tauscope.cli import output
 from tauscope.cli.options import Json, Traces, Where, where_of
+from tauscope.errors import Problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Drifts that are named in a terminal.
 FLAGGED = 5
+_NOTHING = "all off: nothing is decided for speculation"
 
 
 def cost(where: Where = None, traces: Traces = None, json: Json = False) -> None:
@@ -51,8 +53,7 @@ def cost(where: Where = None, traces: Traces = None, json: Json = False) -> None
         output.emit_json({name: frame.to_dicts() for name, frame in frames.items()})
         return
     if not found:
-        output.show("no cycle or speed in this selection; tauscope runs lists what there is")
-        return
+        raise output.nothing(data)
     output.show(*_cost_tables(frames))
 
 
@@ -83,7 +84,7 @@ def route(
       tauscope route --policy policy.toml --where machine='Apple M5 Max, 128.00 GiB RAM'
 
     Gains are measured (both arms ran the prompts) or, in a column apart, modelled. A mix is
-    blended by shares of tokens; what is undecided counts as off.
+    blended by shares of tokens, 0.5 or 50%; what is undecided counts as off.
     """
     from tauscope import files
     from tauscope.economics import policy as policies
@@ -94,30 +95,46 @@ def route(
     chosen = where_of(where, data)
     rows = routing.table(data, chosen, arm)
     blend = routing.blend(rows, weights) if weights else None
-    wrong = routing.wrong_labels(rows)
+    wrong, left = routing.wrong_labels(rows), routing.left_out(data, rows, chosen)
     if policy is not None:
         written = policies.document(data, rows, chosen, blend)
         files.write_whole(policy, policies.encoded(written, policy))
     if json:
         output.emit_json({"routes": rows.to_dicts(), "wrong_labels": wrong.to_dicts(),
+                          "left_out": left.to_dicts(),
                           "blend": blend.to_dict() if blend else None})  # fmt: skip
         return
     if rows.is_empty():
-        output.show("no arm with speculation in this selection; tauscope runs lists what there is")
-        return
-    output.show(*_route_tables(rows, wrong, blend))
+        output.show(*(f"  not routed: {output.short(r['workload'])}: {r['why']}"
+                      for r in left.iter_rows(named=True)))  # fmt: skip
+        raise (
+            output.nothing(data)
+            if left.is_empty()
+            else Problem(
+                "route: no arm with speculation in this selection; run one beside the off arm"
+            )
+        )
+    output.show(*_route_tables(rows, wrong, blend, left))
 
 
 def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
+    from tauscope.economics.step import SOURCES
+
     num, span = output.number, output.interval
     known = frames["costs"]
-    simulated = " (simulated)" if known["simulated"].all() else ""
+    # One set of columns for all tables, so that a row is found again in the next one.
+    beside, heads = output.apart(known, ["workload", "arm"])
+    first = ["workload", "arm", *heads]
+
+    def key(row: dict[str, Any]) -> list[str]:
+        return [row["workload"], row["arm"], *output.which(row, beside)]
+
     shown: list[Any] = [output.table(
-        f"costs in ms, 95 % intervals in brackets{simulated}",
-        ["workload", "arm", ">plain step T", "T from", ">sources differ", ">drafting d",
-         ">verification V", ">V/d", ">V/T", ">base decode", ">ms/token"],
+        output.title("costs in ms, 95 % intervals in brackets", known),
+        [*first, ">plain step T, ms", "T from", ">sources differ by", ">drafting d, ms a cycle",
+         ">verification V, ms", ">V/d, ×", ">V/T, ×", ">base decode, ms", ">ms/token"],
         (
-            [r["workload"], r["arm"], span(r["step_ms"], r["step_ms_lo"], r["step_ms_hi"], ".2f"),
+            [*key(r), span(r["step_ms"], r["step_ms_lo"], r["step_ms_hi"], ".2f"),
              r["step_source"] or "–", output.share(r["step_gap"]),
              span(r["draft_ms"], r["draft_ms_lo"], r["draft_ms_hi"], ".2f"),
              span(r["verify_ms"], r["verify_ms_lo"], r["verify_ms_hi"], ".2f"),
@@ -127,37 +144,45 @@ def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
              num(r["ms_per_token"], ".2f")]
             for r in known.iter_rows(named=True)
         ),
-    ), output.table(
-        "break-even, as acceptance",
-        ["workload", "arm", ">acceptance", ">of the run", ">of one more bet", "unknown because"],
+    )]  # fmt: skip
+    sources = [*known["step_source"], *frames["modelled"]["step_source"]]
+    shown += [f"  T from {name}: {SOURCES[name][1]}" for name in dict.fromkeys(sources) if name]
+    even = frames["breakeven"]
+    shown.append(output.table(
+        output.title("break-even, as committed acceptance, 95 % intervals in brackets", even),
+        [*first, ">acceptance", ">break-even of the run", ">break-even of one more bet",
+         "unknown because"],
         (
-            [r["workload"], r["arm"], num(r["committed_acceptance"]),
-             span(r["breakeven"], r["breakeven_lo"], r["breakeven_hi"]),
-             span(r["bet_breakeven"], r["bet_breakeven_lo"], r["bet_breakeven_hi"]),
-             r["why"] or ""]
-            for r in frames["breakeven"].iter_rows(named=True)
+            [*key(r), output.share(r["committed_acceptance"]), _bar(r, "breakeven"),
+             _bar(r, "bet_breakeven"), r["why"] or ""]
+            for r in even.iter_rows(named=True)
+        ),
+    ))  # fmt: skip
+    if any((r[name] or 0) > 1 for r in even.to_dicts() for name in ("breakeven", "bet_breakeven")):
+        shown.append("  above 100 %: even if every draft is accepted it doesn't pay")
+    shown += [output.table(
+        output.title("bottleneck", frames["bottlenecks"]),
+        [*first, "bottleneck", "because", "folds right"],
+        (
+            [*key(r), r["bottleneck"] or "unknown", r["because"], r["folds_right"]]
+            for r in frames["bottlenecks"].iter_rows(named=True)
         ),
     ), output.table(
-        "bottleneck",
-        ["workload", "arm", "bottleneck", "because", "folds right"],
+        output.title("waterfall, ms per token from the plain step (gains positive)",
+                     frames["waterfall"]),
+        [*first, "part", ">ms/token", "note"],
         (
-            [r["workload"], r["arm"], r["bottleneck"] or "unknown", r["because"], r["folds_right"]]
-            for r in frames["bottlenecks"].iter_rows(named=True)
-        ), 120,
-    ), output.table(
-        "waterfall, ms per token from the plain step (gains positive)",
-        ["workload", "arm", "part", ">ms/token", "note"],
-        (
-            [r["workload"], r["arm"], r["about"], num(r["ms_each_token"], "+.2f"),
+            [*key(r), r["about"], num(r["ms_each_token"], "+.2f"),
              r["why"] or ("derived as a rest" if r["derived"] else "")]
             for r in frames["waterfall"].iter_rows(named=True)
             if r["arm"] != "off"
         ),
     ), output.table(
-        "speed-up as modelled from these costs (never a measured one)",
-        ["workload", "arm", ">speed-up", ">with T + 0.3 ms", "T from", "verdict", "why undecided"],
+        output.title("speed-up as modelled from these costs (never a measured one)",
+                     frames["modelled"]),
+        [*first, ">speed-up", ">with T + 0.3 ms", "T from", "verdict", "why undecided"],
         (
-            [r["workload"], r["arm"],
+            [*key(r),
              output.gain(r["speedup"], r["speedup_lo"], r["speedup_hi"]),
              output.gain(r["slower_step_speedup"], r["slower_step_lo"], r["slower_step_hi"]),
              r["step_source"] or "–", r["verdict"] or "none",
@@ -165,19 +190,30 @@ def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
             for r in frames["modelled"].iter_rows(named=True)
         ),
     )]  # fmt: skip
+    shown += output.codes(frames["modelled"]["reasons"])
     shown += _flagged(frames["course"])
+    said: dict[str, list[str]] = {}
     for r in known.iter_rows(named=True):
-        shown += [f"  {output.short(r['workload'])} {output.short(r['arm'])}: {text}"
-                  for text in r["remarks"]]  # fmt: skip
+        for text in r["remarks"]:
+            said.setdefault(text, []).append(" ".join(key(r)))
+    shown += [f"  {output.listed(who)}: {text}" for text, who in said.items()]
     return shown
+
+
+def _bar(row: dict[str, Any], name: str) -> str:
+    """An acceptance that has to be reached, as percent."""
+    text = output.share(*(row[f"{name}{end}"] for end in ("", "_lo", "_hi")))
+    return f"{text}: can't be reached" if (row[name] or 0) > 1 else text
 
 
 def _flagged(course: pl.DataFrame) -> list[str]:
     """What drifts, the worst first, and how many more there are."""
     rows = [r for r in course.iter_rows(named=True) if r["flag"] not in (None, "steady")]
     rows.sort(key=lambda r: -abs(r["drift"]))
+    mixed = course["simulated"].n_unique() > 1
     shown = [
-        f"  {output.short(r['stretch'])} {output.short(r['arm'])} {r['flag']}: {r['outcome']} "
+        f"  {output.short(r['stretch'])} {output.short(r['arm'])}"
+        f"{' (' + output.made(r['simulated']) + ')' if mixed else ''} {r['flag']}: {r['outcome']} "
         f"cycles {r['drift']:+.1%} per token from the first third to the last"
         for r in rows[:FLAGGED]
     ]
@@ -189,28 +225,31 @@ def _flagged(course: pl.DataFrame) -> list[str]:
     return shown
 
 
-def _route_tables(rows: pl.DataFrame, wrong: pl.DataFrame, blend: Blend | None) -> list[Any]:
-    simulated = " (simulated)" if rows["simulated"].all() else ""
-    several = rows.select("simulated", "machine", "model", "experiment").unique().height > 1
-    columns = ["workload", "arm", "decision", "send to", ">gain, measured", ">gain, modelled",
-               ">seconds saved a turn", "why"]  # fmt: skip
-    cells = []
-    for r in rows.iter_rows(named=True):
-        place = [f"{r['machine'] or 'unknown machine'}{' (simulated)' if r['simulated'] else ''}"]
-        cells.append([
-            *(place if several else []), r["workload"], r["arm"], r["decision"],
-            r["send_to"] or "–", output.gain(r["speedup"], r["speedup_lo"], r["speedup_hi"]),
-            output.gain(r["modelled"], r["modelled_lo"], r["modelled_hi"]),
-            output.interval(r["saved_s"], r["saved_s_lo"], r["saved_s_hi"], "+.2f"), r["why"],
-        ])  # fmt: skip
-    heads = [*(["machine"] if several else []), *columns]
-    shown = [output.table(f"routing, 95 % intervals in brackets{simulated}", heads, cells, 120)]
+def _route_tables(
+    rows: pl.DataFrame, wrong: pl.DataFrame, blend: Blend | None, left: pl.DataFrame
+) -> list[Any]:
+    beside, heads = output.apart(rows, ["workload"])
+    columns = ["workload", "arm", *heads, "decision", "send to", ">gain, measured",
+               ">gain, modelled", ">seconds saved a turn", "why"]  # fmt: skip
+    cells = [
+        [r["workload"], r["arm"], *output.which(r, beside), r["decision"], r["send_to"] or "–",
+         output.gain(r["speedup"], r["speedup_lo"], r["speedup_hi"]),
+         output.gain(r["modelled"], r["modelled_lo"], r["modelled_hi"]),
+         output.interval(r["saved_s"], r["saved_s_lo"], r["saved_s_hi"], "+.2f"), r["why"]]
+        for r in rows.iter_rows(named=True)
+    ]  # fmt: skip
+    title = output.title("routing, 95 % intervals in brackets", rows)
+    shown: list[Any] = [output.table(title, columns, cells)]
+    for r in left.iter_rows(named=True):
+        name = " ".join(output.short(text) for text in [r["workload"], *output.which(r, beside)])
+        shown.append(f"  not routed: {name}: {r['why']}")
     if not wrong.is_empty():
         shown.append(output.table(
-            "what a wrong label costs",
-            ["workload", "taken for", "goes to", ">ms/token lost", ">of its time", ">s a turn"],
+            output.title("what a wrong label costs", wrong),
+            ["workload", "taken for", *heads, "goes to", ">ms/token lost", ">of its time",
+             ">s a turn"],
             (
-                [r["workload"], r["taken_for"], r["goes_to"],
+                [r["workload"], r["taken_for"], *output.which(r, beside), r["goes_to"],
                  output.number(r["ms_per_token"], "+.2f"), output.share(r["share"]),
                  output.number(r["seconds"], ".2f")]
                 for r in wrong.iter_rows(named=True)
@@ -218,11 +257,13 @@ def _route_tables(rows: pl.DataFrame, wrong: pl.DataFrame, blend: Blend | None) 
         ))  # fmt: skip
     if blend:
         told = [f"{output.short(name)} {share:.0%}" for name, share in blend.mix.items()]
+        nothing = blend.routed.method == "nothing is routed to speculation"
         shown.append(output.table(
             f"the mix {', '.join(told)}, by tokens, against all off ({blend.basis})",
             ["traffic", ">speed-up"],
-            [[name, output.gain(i.value, i.lo, i.hi)]
-             for name, i in (("all on", blend.all_on), ("routed", blend.routed))],
+            [["all on", output.gain(blend.all_on.value, blend.all_on.lo, blend.all_on.hi)],
+             ["routed", _NOTHING if nothing else
+              output.gain(blend.routed.value, blend.routed.lo, blend.routed.hi)]],
         ))  # fmt: skip
         if blend.break_even_share is None:
             shown.append(f"  no break-even mix: {blend.why}")

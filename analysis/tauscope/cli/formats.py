@@ -51,9 +51,8 @@ def _table(rows: pl.DataFrame) -> bytes:
     from rich.console import Console
 
     text = io.StringIO()
-    Console(file=text, width=240, highlight=False, markup=False, emoji=False).print(
-        output.frame_table(rows)
-    )
+    console = Console(file=text, width=output.PIPED, highlight=False, markup=False, emoji=False)
+    console.print(output.frame_table(rows), crop=False)
     return text.getvalue().encode()
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from tauscope.errors import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+    from rich.console import Console, ConsoleOptions
     from rich.progress import Progress
     from rich.table import Table
 
@@ -21,7 +25,18 @@ if TYPE_CHECKING:
 _HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
-WIDEST = 60
+# Labels are cut at WIDEST characters; LONGEST only keeps a hostile text from filling a screen.
+WIDEST, LONGEST = 60, 4000
+# A text column is not made narrower than this.
+NARROWEST = 24
+# Width of what is no terminal: without bound, or, for frames of any shape, this.
+UNBOUND, PIPED = 100_000, 240
+# Heads of columns that hold labels.
+LABELS = frozenset(
+    ("workload", "arm", "data", "machine", "model", "experiment", "prompt_id", "drafter", "source",
+     "run_id", "workload and arm", "workload and arms", "arm against off", "taken for", "goes to",
+     "send to", "run")
+)  # fmt: skip
 
 
 def clean(text: str) -> str:
@@ -97,44 +112,236 @@ def _finite(value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table that fits its place: texts wrap, numbers stay whole, columns go into parts.
+
+    A head that begins with '>' stands over numbers, to the right. Where not all columns fit,
+    the first `keys` of them are repeated before the next ones; `blocks` shows a row as names
+    and values then.
+    """
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+    keys: int
+    blocks: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
+        room = options.max_width
+        natural, least = self._widths()
+        if _total(least) > room and self.blocks and len(self.heads) > 1:
+            yield from self._blocks()
+            return
+        for number, part in enumerate(self._parts(least, room)):
+            wide = _fitted([natural[i] for i in part], [least[i] for i in part], room)
+            yield self._drawn(part, wide, self.title if not number else "")
+
+    def _widths(self) -> tuple[list[int], list[int]]:
+        """For each column: what it wants, and what it needs."""
+        natural, least = [], []
+        for place, head in enumerate(self.heads):
+            cells = [row[place] for row in self.rows]
+            want = max(map(cell_len, [head.lstrip(">"), *cells]))
+            words = max(map(cell_len, head.lstrip(">").split(" ")))
+            number = head.startswith(">")
+            need = max([words, *(map(cell_len, cells) if number else map(_longest, cells))])
+            natural.append(want)
+            least.append(min(want, need))
+        return natural, least
+
+    def _parts(self, least: list[int], room: int) -> Iterator[list[int]]:
+        keys = list(range(self.keys))
+        part = list(keys)
+        for place in range(self.keys, len(self.heads)):
+            if len(part) > len(keys) and _total([least[i] for i in [*part, place]]) > room:
+                yield part
+                part = list(keys)
+            part.append(place)
+        yield part
+
+    def _drawn(self, part: list[int], widths: list[int], title: str) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(title=title or None, title_justify="left", title_style="bold",
+                     header_style="bold", show_header=any(self.heads))  # fmt: skip
+        for place, width in zip(part, widths, strict=True):
+            head = self.heads[place]
+            made.add_column(Text(head.lstrip(">")), min_width=width, max_width=width,
+                            justify="right" if head.startswith(">") else "left",
+                            overflow="fold")  # fmt: skip
+        for row in self.rows:
+            made.add_row(*(Text(row[i]) for i in part))
+        return made
+
+    def _blocks(self) -> Iterator[Any]:
+        from rich.text import Text
+
+        if self.title:
+            yield Text(self.title, style="bold")
+        names = [head.lstrip(">") for head in self.heads]
+        wide = max(map(cell_len, names))
+        for place, row in enumerate(self.rows):
+            lines = [f"row {place + 1}"]
+            lines += [
+                f"  {n}{' ' * (wide - cell_len(n))}  {c}" for n, c in zip(names, row, strict=True)
+            ]
+            yield Text("\n".join(lines), overflow="fold", no_wrap=False)
+
+
+def cell_len(text: str) -> int:
+    """Places that `text` takes on a terminal: Chinese takes two each."""
+    from rich import cells
+
+    return cells.cell_len(text)
+
+
+def _longest(text: str) -> int:
+    """What a text column needs: its longest word, or less where a word is very long."""
+    return min(NARROWEST, max(map(cell_len, text.split(" "))))
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 3 * len(widths) + 1
+
+
+def _fitted(natural: list[int], least: list[int], room: int) -> list[int]:
+    """Widths that fit, the widest made narrower first; more than `room` only where they must."""
+    over = _total(natural) - room
+    widths = list(natural)
+    while over > 0:
+        loose = [i for i, width in enumerate(widths) if width > least[i]]
+        if not loose:
+            break
+        widest = max(loose, key=lambda i: widths[i])
+        widths[widest] -= 1
+        over -= 1
+    return widths
+
+
 def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], widest: int = WIDEST
-) -> Table:
-    """A table for the terminal. A column whose name begins with '>' stands right-aligned."""
-    from rich.table import Table
-    from rich.text import Text
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str | None]], keys: int = 0
+) -> Sheet:
+    """A table for the terminal. A column whose name begins with '>' holds numbers.
 
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold",
-                 show_header=any(columns))  # fmt: skip
-    for column in columns:
-        right = column.startswith(">")
-        made.add_column(Text(column.lstrip(">")), justify="right" if right else "left")
-    for row in rows:
-        made.add_row(*(Text(short(cell, widest)) for cell in row))
-    return made
+    Labels, which come from logs, are cut where they are long; nothing else is. `keys` columns
+    name a row; without it the labels at the start do.
+    """
+    names = [column.lstrip(">") for column in columns]
+    labels = [name in LABELS for name in names]
+    known = keys or next((i for i, label in enumerate(labels) if not label), len(labels)) or 1
+    cells = [
+        [
+            short("–" if text is None else text, WIDEST if label else LONGEST)
+            for text, label in zip(row, labels, strict=True)
+        ]
+        for row in rows
+    ]
+    return Sheet(title, list(columns), cells, min(known, len(names)))
 
 
-def show(*parts: Any) -> None:
-    """Print tables or text; a pipe gets as much width as the content wants."""
+def show(*parts: Any, room: int | None = None) -> None:
+    """Print tables or text; a pipe gets as much width as the content wants, or `room`."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=240)
+        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True,
+                          width=room or UNBOUND)  # fmt: skip
     for part in parts:
-        console.print(part)
+        if isinstance(part, Sheet):
+            # A title or a cell wraps within the table, and no line within the terminal.
+            console.print(part, soft_wrap=False, crop=False)
+        else:
+            console.print(part)
 
 
 def show_frame(frame: pl.DataFrame, title: str = "") -> None:
     """Any frame as a table: what a query of the user's own returned."""
-    show(frame_table(frame, title))
+    show(frame_table(frame, title), room=PIPED)
 
 
-def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
-    """A table of any frame, numbers to the right."""
+def frame_table(frame: pl.DataFrame, title: str = "") -> Sheet:
+    """A table of any frame, numbers to the right; as blocks where its columns don't fit."""
     right = [dtype.is_numeric() for dtype in frame.dtypes]
     columns = [(">" if r else "") + name for name, r in zip(frame.columns, right, strict=True)]
-    return table(title, columns, ([cell(value) for value in row] for row in frame.iter_rows()))
+    made = table(title, columns, ([cell(value) for value in row] for row in frame.iter_rows()))
+    return replace(made, blocks=True)
+
+
+# What tells apart rows that name the same workload and arm.
+_APART = {"simulated": "data", "machine": "machine", "model": "model", "experiment": "experiment"}
+
+
+def apart(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Columns of `frame` that tables must show beside `keys`, and their heads.
+
+    `simulated` wherever real and simulated rows stand together; machine, model and experiment
+    only where rows would look alike without them.
+    """
+    names = [name for name in _APART if name in frame.columns]
+    wanted = [n for n in names if n == "simulated" and frame[n].n_unique() > 1]
+    for name in names:
+        if name not in wanted and name != "simulated":
+            told = frame.select(*keys, *wanted).unique().height
+            if frame.select(*keys, *wanted, name).unique().height > told:
+                wanted.append(name)
+    return wanted, [_APART[name] for name in wanted]
+
+
+def which(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """The cells of `row` for the columns that `apart` wanted."""
+    return [made(row[n]) if n == "simulated" else str(row[n] or "unknown") for n in names]
+
+
+def made(simulated: bool | None) -> str:
+    """Which kind of data a row is of."""
+    return "simulated" if simulated else "real"
+
+
+def title(text: str, frame: pl.DataFrame) -> str:
+    """`text`, marked where all rows of `frame` are simulated."""
+    whole = "simulated" in frame.columns and frame.height and frame["simulated"].all()
+    return f"{text} (simulated)" if whole else text
+
+
+def counted(value: Any) -> str:
+    """A cell whose numbers are counts."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
+
+
+def codes(found: Iterable[Iterable[str]]) -> list[str]:
+    """What the reasons of verdicts mean that stand in a table as one word, each once."""
+    from tauscope.figures import words
+
+    names = dict.fromkeys(name for reasons in found for name in reasons)
+    return [f"  {name}: {words.REASONS[name]}" for name in names if name in words.REASONS]
+
+
+def listed(names: Iterable[str], most: int = 4) -> str:
+    """`a, b, c, d and 5 more`, each harmless and once."""
+    each = [short(name) for name in dict.fromkeys(names)]
+    more = f" and {len(each) - most} more" if len(each) > most else ""
+    return ", ".join(each[:most]) + more
+
+
+def nothing(data: Catalog, of: str = "") -> Problem:
+    """The problem that a selection is empty, with what could have been selected."""
+    from tauscope import metrics
+
+    there = metrics.clusters(data, ("workload", "arm"))
+    if there.is_empty():
+        return Problem(f"{of}no cycle, request or speed in these traces; import a log first")
+    rows = metrics.in_order(there)
+    held = " and ".join(f"{name}s {listed(rows[name], 8)}" for name in ("workload", "arm"))
+    return Problem(f"{of}no cycle, request or speed in this selection; there are the {held} "
+                   "(tauscope runs lists all)")  # fmt: skip
+
+
+def count(number: int, one: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number:,} {one}" + ("" if number == 1 else "s")
 
 
 def cell(value: Any) -> str:

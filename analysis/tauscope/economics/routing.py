@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from tauscope import catalog, schema, speedup, stats, turns
+from tauscope import arms, catalog, metrics, schema, speedup, stats, turns
 from tauscope.economics import costs, modelled
 from tauscope.errors import Problem
 from tauscope.figures import words
@@ -62,6 +62,34 @@ def table(
     )
 
 
+def left_out(
+    data: catalog.Catalog, rows: pl.DataFrame, where: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
+    """What `rows` of table says nothing about: GROUP, workload and why, one row a workload."""
+    by = [*GROUP, "workload"]
+    ran = metrics.in_order(
+        metrics.clusters(data, [*by, "arm"], where or {}).group_by(by, maintain_order=True)
+        .agg(pl.col("arm").unique().sort().alias("ran"))
+    )  # fmt: skip
+    rest = ran.join(rows, on=by, how="anti", nulls_equal=True, maintain_order="left")
+    out = []
+    for row in rest.iter_rows(named=True):
+        same = rows.filter(
+            pl.all_horizontal(pl.col(name).eq_missing(pl.lit(row[name])) for name in GROUP)
+        )
+        treated = sorted(set(row["ran"]) - set(arms.UNTREATED))
+        if not treated:
+            why = f"no arm with speculation, only {words.listed(row['ran'])}"
+        elif same.is_empty():
+            why = f"the arm asked about did not run; {words.listed(treated)} did"
+        else:
+            why = f"arm {same['arm'][0]} did not run; {words.listed(treated)} did: see --arm"
+        out.append({**{name: row[name] for name in by}, "why": why})
+    return pl.DataFrame(
+        out, schema={**{name: SCHEMA[name] for name in by}, "why": pl.String}, orient="row"
+    )
+
+
 def _options(data: catalog.Catalog, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each workload and treated arm, with what was measured, or else modelled."""
     guesses = {
@@ -79,7 +107,7 @@ def _options(data: catalog.Catalog, where: Mapping[str, Any]) -> list[dict[str, 
             rows.append({**row, **shown, "why": words.why(row)})
             continue
         # Nothing ran beside it: the model speaks, and only in its own columns.
-        why = words.reasons(guess["reasons"]) or "modelled from the costs of its own paths"
+        why = words.reasons(guess["reasons"], guess) or "modelled from the costs of its own paths"
         rows.append({
             **{name: row[name] for name in (*GROUP, "workload", "arm")}, **shown,
             "basis": "modelled", "base_ms_per_token": guess["step_ms"],
@@ -140,6 +168,8 @@ def _seconds(seconds: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
 class Blend:
     """What a mix of traffic comes to; weights are shares of tokens."""
 
+    arm: str
+    simulated: bool
     mix: dict[str, float]
     basis: str
     """`measured`, `modelled`, or both named where the mix rests on both."""
@@ -154,7 +184,7 @@ class Blend:
         """What --json prints."""
         sides = {"all_on": self.all_on, "routed": self.routed}
         return {
-            "mix": self.mix, "basis": self.basis,
+            "arm": self.arm, "simulated": self.simulated, "mix": self.mix, "basis": self.basis,
             **{name: {"speedup": i.value, "speedup_lo": i.lo, "speedup_hi": i.hi}
                for name, i in sides.items()},
             "losing_share": self.losing_share, "break_even_losing_share": self.break_even_share,
@@ -192,7 +222,8 @@ def blend(rows: pl.DataFrame, mix: Mapping[str, float]) -> Blend:
     else:
         why = "no workload of the mix loses" if not losing else "no workload of the mix gains"
     basis = words.listed(sorted({row["basis"] for row, _ in parts}))
-    return Blend(dict(mix), basis, _pooled(parts, "ms_per_token"),
+    of = next(iter(found.values()))
+    return Blend(of["arm"], of["simulated"], dict(mix), basis, _pooled(parts, "ms_per_token"),
                  _pooled(parts, "routed_ms_per_token"), share, share_even, why)  # fmt: skip
 
 
@@ -271,16 +302,18 @@ def wrong_labels(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def shares(text: str) -> dict[str, float]:
-    """{workload: share} of `agent=0.5,chat=0.5`. Raises Problem unless they add up to 1."""
+    """{workload: share} of `agent=0.5,chat=50%`. Raises Problem unless they add up to 1."""
     found: dict[str, float] = {}
     for pair in text.split(","):
         name, sign, value = pair.rpartition("=")
         try:
-            share = float(value)
+            share = float(value.strip().removesuffix("%")) / (100 if "%" in value else 1)
         except ValueError:
             share = -1.0
         if not sign or not name.strip() or not 0 <= share <= 1 or name.strip() in found:
-            raise Problem(f"--mix {pair}: write WORKLOAD=SHARE, each once, as agent=0.5", code=2)
+            raise Problem(
+                f"--mix {pair}: write WORKLOAD=SHARE, each once, as agent=0.5 or 50%", code=2
+            )
         found[name.strip()] = share
     if abs(sum(found.values()) - 1) > 1e-3:
         raise Problem(f"--mix {text}: shares of tokens must add up to 1, these to "
