@@ -110,8 +110,9 @@ def test_a_damaged_log_is_said_on_standard_error_and_the_rest_answers(
 
 def test_an_empty_selection_says_so(command: Command, traces: Path) -> None:
     code, out, err = command("metrics", "--where", "workload=none", "--traces", traces)
-    assert (code, out) == (0, "")
+    assert (code, out) == (1, "")
     assert "no cycle, request or speed in this selection" in err
+    assert "arms off, mtp1" in err
 
 
 def test_every_command_explains_itself_with_an_example(command: Command) -> None:
@@ -176,3 +177,42 @@ def test_a_result_file_that_is_a_folder_is_one_line(command: Command, traces: Pa
     assert code == 1
     assert err.splitlines()[-1].startswith(".: ")
     assert "Traceback" not in err
+
+
+def test_a_failed_import_leaves_no_new_store(command: Command, tmp_path: Path) -> None:
+    from conftest import ROOT
+
+    log, nothing = ROOT / "traces" / "example.log", tmp_path / "nothing.log"
+    nothing.write_text("no such line\n")
+    place = tmp_path / "new" / "store"
+    for words in ((log, "--tokens", "256"), (nothing,), (tmp_path / "gone.log",)):
+        code, _, err = command("import", *words, "--traces", place)
+        assert (code, err.count("\n")) == (1, 1)
+        assert not place.parent.exists()
+    # A store that was there stays as it is.
+    assert command("import", log, "--traces", place)[0] == 0
+    before = sorted(place.rglob("*"))
+    assert command("import", nothing, "--traces", place)[0] == 1
+    assert [path for path in before if not path.exists()] == []
+
+
+def test_an_off_log_is_said_to_log_no_cycles(command: Command, store: Path, tmp_path: Path) -> None:
+    log = tmp_path / "off.log"
+    log.write_text("ds4: prefill: 79.63 t/s, generation: 37.76 t/s\n")
+    words = ("import", log, "--arm", "off", "--tokens", "256", "--traces", store)
+    code, out, _ = command(*words)
+    assert code == 0
+    assert "no cycles were logged (an off arm logs none); 256 generated" in out
+
+
+def test_label_without_a_label_says_what_is_missing(command: Command, traces: Path) -> None:
+    for words in (("label",), ("label", "--traces", traces)):
+        code, out, err = command(*words)
+        assert (code, out) == (2, "")
+        assert err == "label: nothing to change; give --workload, --arm, --prompt-id or --rules\n"
+
+
+def test_one_run_is_no_plural(command: Command, store: Path) -> None:
+    add_run(store, "a", [[cycle("bet+")]], workload="w", arm="mtp1")
+    _, out, _ = command("doctor", store)
+    assert "1 run examined" in out

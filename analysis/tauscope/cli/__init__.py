@@ -48,7 +48,7 @@ def _register(app: typer.Typer) -> None:
     )
 
     app.command("import", no_args_is_help=True)(ingest.import_)
-    app.command(no_args_is_help=True)(ingest.label)
+    app.command()(ingest.label)
     app.command(no_args_is_help=True)(ingest.show)
     app.command()(ask.runs)
     app.command()(ask.metrics)

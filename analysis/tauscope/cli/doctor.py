@@ -62,8 +62,8 @@ def doctor(
         stores = "".join(f" --traces {shlex.quote(str(path))}" for path in data.stores)
         for finding in found:
             _show(finding, "" if target is None else stores)
-        output.show(f"{examined} runs examined: {len(found) or 'no'} "
-                    f"{'finding' if len(found) == 1 else 'findings'}")  # fmt: skip
+        findings = output.count(len(found), "finding") if found else "no findings"
+        output.show(f"{output.count(examined, 'run')} examined: {findings}")
     raise typer.Exit(1 if found else 0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +26,7 @@ from tauscope.errors import Problem
 
 if TYPE_CHECKING:
     from tauscope.ingest.importer import Imported
+    from tauscope.ingest.source import Log
 
 
 def import_(
@@ -59,6 +62,9 @@ def import_(
 
     root = places.to_write(traces)
     output.mended(root)
+    made = _missing(root)
+    done: list[Imported | Problem] = []
+    found: list[source.Log] = []
     spooled: Path | None = None
     if "-" in logs:
         spooled = source.spool_stdin(root / "raw", f".stdin.{os.getpid()}.part")
@@ -67,7 +73,6 @@ def import_(
         if spooled is not None:
             found.append(source.Log("-", (spooled,)))
         labels = importer.Labels(workload, arm, prompt_id)
-        done: list[Imported | Problem] = []
         with output.progress() as bar:
             task = bar.add_task("importing", total=sum(log.packed_bytes for log in found))
             results = importer.import_all(
@@ -83,6 +88,8 @@ def import_(
     finally:
         if spooled is not None:
             spooled.unlink(missing_ok=True)
+        if all(isinstance(item, Problem) for item in done):
+            _unmake(root, made, found)
     problems = [item for item in done if isinstance(item, Problem)]
     imported = [item.summary() for item in done if not isinstance(item, Problem)]
     if json:
@@ -101,6 +108,31 @@ def import_(
         raise typer.Exit(1)
 
 
+def _missing(root: Path) -> list[Path]:
+    """Folders that an import into `root` may make, the innermost first."""
+    rooms = [root / room for room in ("cycles", "requests", "runs", "raw")]
+    return [path for path in (*rooms, root, *root.parents) if not path.exists()]
+
+
+def _unmake(root: Path, folders: list[Path], logs: list[Log]) -> None:
+    """Take away a new store that a failed import left without a run.
+
+    Another import may be filling it by now: only what is of `logs` goes, and empty folders.
+    """
+    if root not in folders or not root.exists():
+        return
+    for log in logs:
+        whole = hashlib.sha256()
+        with contextlib.suppress(OSError, Problem):
+            for block in log.blocks():
+                whole.update(block)
+            for path in root.glob(f"*/{whole.hexdigest()[:12]}.*"):
+                path.unlink()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
 def _told(summary: dict[str, Any], statuses: dict[str, str]) -> list[Any]:
     """The account of one imported log: a table of counts, then what needs a look."""
     made = summary["tokens_generated"]
@@ -114,7 +146,9 @@ def _told(summary: dict[str, Any], statuses: dict[str, str]) -> list[Any]:
         ("cycles", f"{summary['cycles']}" + (f": {cycles}" if cycles else "")),
         (
             "tokens accounted for",
-            f"{_known(accounted)} of {_known(made)} generated",
+            f"{_known(accounted)} of {_known(made)} generated"
+            if summary["cycles"]
+            else f"no cycles were logged (an off arm logs none); {_known(made)} generated",
         ),
         ("unlogged cycles recovered", str(summary["unlogged_cycles"])),
         ("lines that fit no shape", str(summary["unfit_lines"])),
@@ -173,12 +207,17 @@ def label(
     from tauscope import labels, places
     from tauscope.ingest.importer import Labels
 
+    wanted = Labels(workload, arm, prompt_id)
+    if not wanted.given() and rules is None:
+        raise Problem(
+            "label: nothing to change; give --workload, --arm, --prompt-id or --rules", code=2
+        )
     root = places.to_write(traces)
     if not places.is_store(root):
         raise Problem(f"{root}: no store here yet; make one with tauscope import LOG")
     output.mended(root)
     loaded = labels.load_rules(rules) if rules else None
-    rows = labels.label(root, targets or [], Labels(workload, arm, prompt_id), loaded)
+    rows = labels.label(root, targets or [], wanted, loaded)
     changed = rows.filter(rows["changed"]).drop("changed")
     if json:
         output.emit_json(changed)
