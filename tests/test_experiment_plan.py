@@ -34,6 +34,10 @@ def test_the_starting_plan_has_what_an_experiment_with_ds4_needs(tmp_path: Path)
     chat = "".join(prompt.text for prompt in plan.prompt if prompt.workload == "chat")
     assert sum("\u4e00" <= char <= "\u9fff" for char in chat) > len(chat) / 2
     assert len({prompt.text for prompt in plan.prompt}) == len(plan.prompt)
+    # What its comments tell.
+    text = starting_plan()
+    assert f"{len(plan.prompt)} prompts × {len(plan.arms)} arms = {len(cells(plan))} runs" in text
+    assert "are Chinese" in text and "[arms.mtp2]" in text
 
 
 def test_init_writes_that_plan_and_never_over_a_file(tmp_path: Path) -> None:

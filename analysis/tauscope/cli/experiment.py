@@ -69,7 +69,10 @@ def _init(path: Path, text: str) -> None:
         raise Problem(f"{path}: is there already; name another file for the plan") from None
     except OSError as error:
         raise Problem(f"{path}: can't be written ({error.strerror}); name another file") from None
-    output.show(f"{path}: a plan for ds4; set `command` and the drafter's file, then run it")
+    output.show(
+        f"{path}: a plan for ds4; set `command` and the drafter's file, then run it; its "
+        "comments tell how many runs it makes, and which arms a stock ds4 can run"
+    )
 
 
 def _progress() -> Any:

@@ -51,8 +51,14 @@ def record(
     own. Nothing here can hold up or end the engine, and what it logged survives both.
 
     \b
-      tauscope record --workload code --arm mtp1 --prompt-id p1 -- ./ds4 -p "…" --mtp FILE
-      tauscope record --rules rules.toml -- ./ds4-server --mtp FILE
+      tauscope record --workload code --arm off --prompt-id p1 -- ./ds4 -p "…" --temp 0
+      tauscope record --workload code --arm mtp2 --prompt-id p1 -- \\
+          ./ds4 -p "…" --temp 0 --mtp FILE --mtp-draft 2
+      tauscope record --rules rules.toml -- ./ds4-server --mtp FILE --mtp-draft 2
+
+    ds4 speculates only with a drafter's file, a draft depth above 1 (its default, 1, bets on
+    nothing) and at temperature 0; a server, in requests at temperature 0. An off arm has no
+    --mtp: a loaded drafter drafts even when it is switched off.
 
     The output is hashed when the command line names the prompt, or when standard output
     is no terminal. `tauscope watch` shows a recording from another terminal.
@@ -79,8 +85,8 @@ def _tell(done: Recorded, root: Path) -> None:
     if done.log_id is not None and done.totals.run_ids:
         runs = ", ".join(done.totals.run_ids[:3]) + (" …" if len(done.totals.run_ids) > 3 else "")
         _say(
-            f"tauscope: recorded {runs}: {done.totals.cycles} cycles, "
-            f"{done.totals.requests} requests in {root}"
+            f"tauscope: recorded {runs}: {output.count(done.totals.cycles, 'cycle')}, "
+            f"{output.count(done.totals.requests, 'request')} in {root}"
         )
     if done.output is not None:
         _say(f"tauscope: output kept in {done.output}")
