@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -70,7 +72,13 @@ def test_answers_come_from_the_state_that_was_opened(store: Path) -> None:
 def test_a_log_that_grows_while_it_is_read_is_not_damaged(store: Path) -> None:
     """A runs file is replaced with every commit: a reader holds one state of it or another."""
     states = [
-        schema.conform(pl.concat([run("log")] * count), schema.RUNS) for count in range(1, 40)
+        schema.conform(
+            pl.concat([run("log")] * count).with_columns(
+                run_id=pl.Series([f"log-{n}" for n in range(count)])
+            ),
+            schema.RUNS,
+        )
+        for count in range(1, 40)
     ]
     path = store / "runs" / "log.parquet"
     write_parquet(states[0], path)
@@ -128,6 +136,33 @@ def test_files_outside_the_store_are_not_read(store: Path, tmp_path: Path) -> No
     found = opened(store)
     assert found.query("SELECT count(*) FROM cycles").item() == 0
     assert "outside the store" in found.damaged[0].text
+
+
+@pytest.mark.parametrize("room", ["runs", "cycles"])
+def test_rows_that_no_importer_writes_leave_the_log_out(store: Path, room: str) -> None:
+    """A store may come from anyone: a run named twice would count twice."""
+    add_run(store, "log", [[cycle("bet+")]])
+    (path,) = (store / room).glob("log*.parquet")
+    rows = pl.read_parquet(path)
+    if room == "runs":
+        pl.concat([rows, rows]).write_parquet(path)
+    else:
+        rows.with_columns(emitted=pl.lit(-5, pl.Int32)).write_parquet(path)
+    (damaged,) = opened(store).damaged
+    assert {"runs": "names a run twice", "cycles": "emitted holds -5"}[room] in damaged.text
+
+
+def test_what_a_killed_query_spilled_goes_with_the_next(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = {pid: tmp_path / f"tauscope-spill-{pid}-abc" for pid in (gone.pid, os.getpid(), "x")}
+    for folder in left.values():
+        folder.mkdir()
+    opened(store)
+    assert [folder.exists() for folder in left.values()] == [False, True, True]
 
 
 def test_a_store_of_an_older_schema_is_read_with_nulls(store: Path) -> None:

@@ -8,6 +8,7 @@ can write none, so SQL from anyone may run on it.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -42,6 +43,7 @@ _OF_THE_TEXT = (
     duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException,
     duckdb.CatalogException, duckdb.PermissionException,
 )  # fmt: skip
+SPILL = "tauscope-spill-"
 # Characters of an error of DuckDB that are shown: it may quote a whole query.
 LONGEST = 400
 # Intervals and unions have no Polars type; infinite dates and huge integers no value in one.
@@ -64,7 +66,8 @@ class Catalog:
         # Raise store.Unreadable when a log turns out to be damaged after answers were given
         # with it, so that the whole command can be run again without it.
         self.strict = False
-        self._spill = tempfile.mkdtemp(prefix="tauscope-spill-")
+        _sweep()
+        self._spill = tempfile.mkdtemp(prefix=f"{SPILL}{os.getpid()}-")
         weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
         self._open()
 
@@ -265,6 +268,18 @@ def _not_held(error: BaseException) -> Problem:
 def _literally(path: str) -> str:
     """`path` as DuckDB takes it: *, ? and [ are patterns, but in brackets mean themselves."""
     return re.sub(r"([*?\[])", r"[\1]", path)
+
+
+def _sweep() -> None:
+    """Remove the spill folders of processes that were killed: they may hold gigabytes."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
+        pid = left.name.removeprefix(SPILL).partition("-")[0]
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except (ValueError, OSError):
+            continue  # another user's, or none of ours
 
 
 def _mended(stores: Sequence[Path]) -> list[str]:

@@ -11,6 +11,10 @@ from pyarrow import parquet
 
 from tauscope import schema
 
+# Columns of cycles that count something.
+COUNTS = frozenset(
+    c.name for c in schema.CYCLES.columns if c.type == "INTEGER" and c.unit in ("tokens", "passes")
+)
 # Files with a sound footer whose pages turned out to be damaged, in this process.
 UNREADABLE: dict[tuple[str, int, int], str] = {}
 
@@ -45,10 +49,25 @@ def check_types(path: Path, table: schema.Table) -> None:
     """Raises OSError where a column is of a kind that can't be what its name says."""
     # Polars' own reader of footers would take * and [ in a path for a pattern.
     wanted = _kinds(table)
-    for column in parquet.read_metadata(path).schema.to_arrow_schema():
+    footer = parquet.read_metadata(path)
+    for column in footer.schema.to_arrow_schema():
         kind = _kind(column.type)
         if column.name in wanted and kind not in ("null", wanted[column.name]):
             raise OSError(f"column {column.name} is {column.type}")
+    if table is schema.CYCLES:
+        _check_counts(footer)
+
+
+def _check_counts(footer: parquet.FileMetaData) -> None:
+    """Raises OSError where the footer's statistics tell of a negative count: the importer
+    refuses such rows, but a store may come from anyone."""
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for number in range(row_group.num_columns):
+            column = row_group.column(number)
+            found = column.statistics if column.path_in_schema in COUNTS else None
+            if found is not None and found.has_min_max and found.min < 0:
+                raise OSError(f"column {column.path_in_schema} holds {found.min}")
 
 
 @functools.cache

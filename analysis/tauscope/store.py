@@ -261,6 +261,8 @@ def read_runs(root: Path, log_id: str) -> pl.DataFrame:
     # What a file says of itself names others: it may only be what its own name says.
     if set(rows["log_id"]) - {log_id}:
         raise OSError("it names another log than its own name does")
+    if rows["run_id"].n_unique() < rows.height:
+        raise OSError("it names a run twice")
     for name in rows["raw_file"].drop_nulls().unique():
         damage.inside(root, name, must_exist=False)
     return rows

@@ -71,6 +71,19 @@ def _register(app: typer.Typer) -> None:
     app.command(no_args_is_help=True)(experiment.experiment)
 
 
+def _refuse_bytes() -> None:
+    """Raises Problem for an argument that is no UTF-8: it could be neither kept nor shown.
+
+    What belongs to a recorded engine is the engine's; labels are looked at by themselves.
+    """
+    for word in sys.argv[1:] if sys.argv[1:2] != ["record"] else ():
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = word.encode(errors="backslashreplace").decode()
+            raise Problem(f"{shown}: is no UTF-8; write it in UTF-8", code=2) from None
+
+
 def _run(app: typer.Typer) -> None:
     """Run the command; once more whenever a log turned out to be damaged on the way."""
     while True:
@@ -92,6 +105,7 @@ def main() -> None:
     app = _app()
     _register(app)
     try:
+        _refuse_bytes()
         _run(app)
     except Problem as problem:
         sys.stderr.write(clean(str(problem)) + "\n")

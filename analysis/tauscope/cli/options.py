@@ -39,6 +39,8 @@ def named(label: str | None) -> str | None:
     """A label as it was given; one that shows nothing is wrong use."""
     if label is not None and not label.strip():
         raise typer.BadParameter("an empty label says nothing; leave it out")
+    if label is not None and label.encode(errors="replace").decode() != label:
+        raise typer.BadParameter("a label that is no UTF-8 can't be kept; write it in UTF-8")
     return label
 
 
