@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import Command
 from frames import add_run, cycle, opened
-from report_stores import build
+from report_stores import build, real_store
 
 from tauscope import catalog, ledger, margins, metrics, rosetta, turns
 from tauscope.figures import evidence
@@ -143,6 +144,44 @@ def test_margins_fall_into_bins(store: Path) -> None:
     assert first["margin_lo"] <= 0.2 < 0.3 < first["margin_hi"]
     assert (first["readings"], first["right"], first["known"]) == (2, 1, 2)
     assert found["threshold"].unique().to_list() == [3.0]
+
+
+def test_margins_know_the_gated_draft_not_the_one_tested_for_free(store: Path) -> None:
+    def read(kind: str, margin: float, **tokens: int) -> dict:
+        return cycle(kind, margin=margin, threshold=3.0, **tokens)
+
+    rows = [
+        *(read("legacy+", 3.5) for _ in range(5)), *(read("legacy-", 3.5) for _ in range(3)),
+        read("legacyfold", 1.5), read("legacyfold", 1.5, draft_token=1, next_token=2),
+        read("bet-", 16.5), cycle("miss"),
+    ]  # fmt: skip
+    add_run(store, "gated", [rows], arm="mtp2", workload="chat")
+    found = {row["margin_lo"]: row for row in margins.by_bin(opened(store)).to_dicts()}
+    assert (found[3.0]["right"], found[3.0]["known"]) == (5, 8)
+    assert (found[1.0]["right"], found[1.0]["known"], found[1.0]["readings"]) == (0, 1, 2)
+    assert (found[2.0]["readings"], found[2.0]["share"], found[2.0]["known"]) == (0, 0.0, 0)
+    last = found[max(found)]
+    assert (last["right"], last["known"]) == (0, 1)
+
+
+def test_the_last_bin_has_no_end_where_margins_lie_beyond_it(store: Path) -> None:
+    rows = [cycle("fold", margin=value) for value in [0.5] * 400 + [14.5] * 3 + [99.0]]
+    add_run(store, "far", [rows], arm="mtp1", workload="code")
+    found = margins.by_bin(opened(store))
+    assert found["margin_hi"].null_count() == 1
+    assert found.row(-1, named=True)["margin_hi"] is None
+    assert found["margin_hi"][:-1].null_count() == 0
+    assert found["readings"].sum() == 404
+
+
+@pytest.mark.parametrize(("workload", "share"), [("chat", 0.625), ("code", 0.75)])
+def test_margins_of_real_logs_are_what_a_query_finds(
+    workload: str, share: float, corpus: Path, command: Command, tmp_path: Path
+) -> None:
+    root = real_store(corpus, command, tmp_path / "real")
+    rows = margins.by_bin(catalog.Catalog([root]), {"workload": workload})
+    bin_ = rows.filter(margin_lo=3.0).row(0, named=True)
+    assert bin_["right"] / bin_["known"] == share
 
 
 def test_no_margin_gives_no_row(legacy: catalog.Catalog) -> None:

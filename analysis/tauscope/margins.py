@@ -16,8 +16,9 @@ MOST_BINS = 24
 def by_bin(data: catalog.Catalog, where: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """Shares of margin readings: ledger.BY, margin_lo, margin_hi, margin, readings, share, …
 
-    Logits. Of arms that bet where there are any: a shadow arm reads every position, so its
-    distribution is another one. `right` of `known` first drafts were right.
+    Logits; every group has every bin. Of arms that bet where there are any: a shadow arm reads
+    every position, so its distribution is another one. `right` of `known` gated drafts were
+    right. The last bin has no `margin_hi` where it holds margins beyond its width.
     """
     where = dict(where or {})
     condition, params = catalog.selection(where)
