@@ -33,6 +33,19 @@ def test_a_dear_verification_is_the_verifier(store: Path) -> None:
     assert row["verifier_bar"] == pytest.approx((130 + 4) / 68 - 1)
 
 
+def test_a_bar_just_passed_is_written_with_as_many_digits_as_it_takes(store: Path) -> None:
+    row = named(store, [fold()] * 10 + [bet("bet+", verify=1.9502 * 68 - 4)] * 10)
+    assert row["because"] == "break-even acceptance without a fold 95.02 % is above 95 %"
+
+
+def test_cycles_of_an_undocumented_kind_may_have_bet(store: Path) -> None:
+    row = named(store, [cycle("unknown", drafted=2, wall_ms=90.0)] * 7, arm="dspark")
+    assert row["bottleneck"] is None
+    assert row["because"] == (
+        "it is unknown whether they bet: 7 cycles are of an undocumented kind"
+    )
+
+
 def test_dear_drafts_are_the_draft_cost(store: Path) -> None:
     cheap = cycle("fold", wall_ms=88.0, draft_ms=20.0, decode_ms=68.0)
     row = named(store, [cheap] * 5 + [bet("bet+", verify=78.0, draft=20.0)] * 10)

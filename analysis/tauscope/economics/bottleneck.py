@@ -10,6 +10,7 @@ import polars as pl
 from tauscope import arms, catalog, schema, stats, within
 from tauscope.economics import breakeven, sums
 from tauscope.economics.costs import Costs
+from tauscope.figures import words
 
 VERIFIER_BAR, DRAFT_BAR = 0.95, 0.25
 LOW_ACCEPTANCE, HIGH_ACCEPTANCE, MANY_FOLDS = 0.8, 0.9, 0.3
@@ -120,26 +121,34 @@ def _name(costs: Costs, said: Folds) -> tuple[str | None, str, dict[str, Any]]:
         bar, called = ((paid + draft) / step - 1) / k, "break-even acceptance without a fold"
     numbers |= {"verifier_bar": bar, "draft_share": draft / paid}
     if bar > VERIFIER_BAR:
-        return "verifier", f"{called} {bar:.4f} is above {VERIFIER_BAR}", numbers
+        return "verifier", f"{called} {_beyond(bar, VERIFIER_BAR)}", numbers
     if draft > DRAFT_BAR * paid:
-        return "draft cost", f"drafting takes {draft / paid:.0%} of a verification", numbers
+        share = _beyond(draft / paid, DRAFT_BAR)
+        return "draft cost", f"drafting over a verification {share}", numbers
     if acceptance is None or fold_rate is None:
         return None, "acceptance or fold rate is unknown", numbers
     if acceptance < LOW_ACCEPTANCE:
-        because = f"only {acceptance:.1%} of verified drafts were accepted"
+        because = f"only {words.percent(acceptance)} of verified drafts were accepted"
         return "drafter", because, numbers
     if fold_rate >= MANY_FOLDS and said.said == "yes":
         because = (
-            f"{fold_rate:.0%} of cycles fold, rightly: {said.right.value:.0%} of folded drafts "
-            f"would be accepted, and a bet needs {said.bar:.0%}"
+            f"{words.percent(fold_rate, 0)} of cycles fold, rightly: "
+            f"{words.percent(said.right.value, 0)} of folded drafts would be accepted, and a bet "
+            f"needs {words.percent(said.bar, 0)}"
         )
         return "drafter", because, numbers
     if fold_rate >= MANY_FOLDS and acceptance >= HIGH_ACCEPTANCE:
         known = "is not known to be right"
         if said.said == "no":
-            known = (
-                f"folds drafts right {said.right.value:.0%} of the time; a bet needs {said.bar:.0%}"
-            )
-        because = f"{acceptance:.1%} accepted, yet {fold_rate:.0%} of cycles fold: the gate {known}"
+            known = (f"folds drafts right {words.percent(said.right.value, 0)} of the time; "
+                     f"a bet needs {words.percent(said.bar, 0)}")  # fmt: skip
+        because = (f"{words.percent(acceptance)} accepted, yet {words.percent(fold_rate, 0)} of "
+                   f"cycles fold: the gate {known}")  # fmt: skip
         return "gate", because, numbers
     return "none", "no part stands out", numbers
+
+
+def _beyond(value: float, bar: float) -> str:
+    """`95.02 % is above 95 %`: with as many digits as it takes to see that it is."""
+    digits = next((n for n in range(1, 12) if round(100 * value, n) > 100 * bar), 12)
+    return f"{words.percent(value, digits)} is above {words.percent(bar, 0)}"

@@ -12,6 +12,7 @@ from tauscope import arms, catalog, metrics, stats
 from tauscope.economics import step, sums
 
 NO_BET = "no bet was made"
+UNKNOWN_KIND = "it is unknown whether they bet: {} cycles are of an undocumented kind"
 UNLOGGED_DRAFT = "drafting times were not logged in {} cycles"
 # A path that costs so much more per token at the end of a run than at its start slows down.
 DRIFTS, THROTTLES = 0.02, 0.05
@@ -77,7 +78,8 @@ class Costs:
     def missing(self) -> str | None:
         """Why nothing can be said of what bets cost, or None."""
         if not self.sum("bets"):
-            return NO_BET
+            unknown = int(self.counts["unknown"].sum())
+            return UNKNOWN_KIND.format(unknown) if unknown else NO_BET
         if self.step.ms is None:
             return f"no plain step: {step.NO_SOURCE}"
         if self.bet_ms is None:
