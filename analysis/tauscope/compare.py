@@ -30,6 +30,7 @@ SPEED = {
     "speedup_hi": pl.Float64, "speedup_method": pl.String, "speedup_why": pl.String,
     "ms_per_token_a": pl.Float64, "ms_per_token_b": pl.Float64, "time_basis_a": pl.String,
     "time_basis_b": pl.String, "paired": pl.Boolean, "clusters": pl.Int64, "pairs": pl.Int64,
+    "unattributed_tokens": pl.Float64, "baseline_drafts": pl.Boolean, "outputs_equal": pl.Boolean,
     "drift": pl.Float64, "interleaved": pl.Boolean, "said": pl.String, "failed": pl.List(pl.String),
     "remarks": pl.List(pl.String),
 }  # fmt: skip
@@ -75,7 +76,7 @@ class Comparison:
 class _Side:
     selection: Selection
     clusters: pl.DataFrame
-    experiments: set[str | None]
+    experiments: pl.DataFrame
     drifts: pl.DataFrame
     order: pl.DataFrame
     sums: pl.DataFrame
@@ -83,6 +84,13 @@ class _Side:
 
     def of(self, cell: dict[str, Any], arm: str) -> pl.DataFrame:
         return self.clusters.filter(_same(cell), pl.col("arm") == arm)
+
+    def ran_in(self, cell: dict[str, Any], rows: pl.DataFrame, arm: str) -> set[str | None]:
+        """The experiments that the clusters `rows` of an arm come from."""
+        mine = self.experiments.filter(
+            _same(cell), pl.col("arm") == arm, pl.col("cluster").is_in(rows["cluster"].to_list())
+        )
+        return set(mine["experiment"])
 
     def where(self, cell: dict[str, Any]) -> dict[str, Any]:
         return {**self.selection.where, **cell}
@@ -146,13 +154,13 @@ def _side(chosen: Selection) -> _Side:
             f"{chosen.text}: no run, request or cycle in this selection; "
             "tauscope runs lists what there is"
         )
-    labels = metrics.clusters(chosen.data, ("experiment",), chosen.where)
+    labels = metrics.clusters(chosen.data, (*by, "experiment"), chosen.where)
     moves = arms.drifts(chosen.data, chosen.where)
     order = arms.orders(chosen.data, chosen.where)
     # The other arms of the store stay in: they may give the plain step.
     wider = {name: value for name, value in chosen.where.items() if name != "arm"}
     return _Side(
-        chosen, clusters, set(labels["experiment"]), moves, order,
+        chosen, clusters, labels.select(*by, "experiment", "cluster"), moves, order,
         sums.table(chosen.data, wider), metrics.clusters(chosen.data, sums.GROUP, wider),
     )  # fmt: skip
 
@@ -164,7 +172,7 @@ def _cells(a: _Side, b: _Side) -> tuple[list[dict[str, Any]], list[list[str]]]:
     only: list[list[str]] = []
     for side, mine, other in ((a, *keys), (b, *keys[::-1])):
         lone = mine.join(other, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
-        only.append([_named(side, row) for row in lone.iter_rows(named=True)])
+        only.append(_lone(side, lone))
     if both.is_empty():
         raise Problem(
             f"{a.selection.text} and {b.selection.text}: no workload with the same model and "
@@ -174,10 +182,16 @@ def _cells(a: _Side, b: _Side) -> tuple[list[dict[str, Any]], list[list[str]]]:
     return both.to_dicts(), only
 
 
-def _named(side: _Side, cell: dict[str, Any]) -> str:
-    named = ", ".join(f"{n} {v}" for n, v in cell.items() if n != "simulated" and v)
-    kind = " (simulated)" if cell["simulated"] else ""
-    return f"only in {side.selection.text}: {named or 'unlabelled'}{kind}"
+def _lone(side: _Side, cells: pl.DataFrame) -> list[str]:
+    """What only one side has: a sentence for all workloads of a machine and model."""
+    out = []
+    for (simulated, machine, model), rows in cells.group_by(CELL[1:], maintain_order=True):
+        names = rows["workload"].to_list()
+        parts = [f"workload{'s' if len(names) > 1 else ''} {', '.join(names)}"]
+        parts += [f"{n} {v}" for n, v in (("machine", machine), ("model", model)) if v]
+        kind = " (simulated)" if simulated else ""
+        out.append(f"only in {side.selection.text}: {', '.join(parts)}{kind}")
+    return out
 
 
 def _pairs(a: _Side, b: _Side, cells: list[dict[str, Any]]) -> Iterator[tuple]:
@@ -254,7 +268,9 @@ def _speed(
             failed = [name for name in failed if name not in ("bets", "treatment")]
             word = word if failed else _word(interval)
         said, notes = SAID[word], remarks(evidence)
-    if sides[0].experiments != sides[1].experiments:
+    ran = [side.ran_in(cell, rows, arm)
+           for side, rows, arm in zip(sides, (base, treated), named, strict=True)]  # fmt: skip
+    if ran[0] != ran[1]:
         notes.append("the sides come from different experiments: nothing was interleaved")
     bases = [rows["time_basis"].first() for rows in every]
     if bases[0] != bases[1]:
@@ -265,7 +281,9 @@ def _speed(
         "speedup_why": interval.reason, "ms_per_token_a": arms.ratio(base, "ms_per_token"),
         "ms_per_token_b": arms.ratio(treated, "ms_per_token"), "time_basis_a": bases[0],
         "time_basis_b": bases[1], "paired": bool(pairs), "clusters": interval.clusters,
-        "pairs": pairs, "drift": evidence.drift, "interleaved": evidence.interleaved,
+        "pairs": pairs, "unattributed_tokens": gap, "baseline_drafts": evidence.baseline_drafts,
+        "outputs_equal": evidence.outputs_equal, "drift": evidence.drift,
+        "interleaved": evidence.interleaved,
         "said": said, "failed": failed, "remarks": notes,
     }, (base, treated)  # fmt: skip
 
