@@ -50,7 +50,8 @@ def test_comparing_an_arm_that_is_not_there_is_said(sample: str) -> None:
 def test_routing_blends_a_mix_of_measured_workloads(sample: str) -> None:
     answer = plain(texts(executed("routing", traces=[sample]))[0])
     assert (
-        "on for agent, code and technical; off for prose and chat; undecided for seed231" in answer
+        "under mtp1, the arm that decides most, speculation is on for agent, code and technical; "
+        "off for prose and chat; undecided for seed231" in answer
     )
     even = {row["traffic"]: row for row in tables("routing", traces=[sample])["blend"]}
     assert even["all on"]["speedup_lo"] < even["all on"]["speedup"] < even["routed"]["speedup"]
@@ -67,4 +68,6 @@ def test_real_logs_are_undecided_because_of_the_verifier(
     )
     assert "What holds speculation back is the verifier for chat and code." in timing
     assert compare == "mtp2 against off: undecided for chat (+6.1 %) and code (+6.8 %)."
-    assert routing == "Speculation: undecided for code and chat."
+    assert routing == (
+        "Under mtp2, the arm that decides most, speculation is undecided for code and chat."
+    )

@@ -10,7 +10,7 @@ from tauscope import catalog, ledger, speedup
 from tauscope.batch import render
 from tauscope.economics import bottleneck
 from tauscope.economics import costs as economics
-from tauscope.figures import evidence, palette, tabling, words
+from tauscope.figures import answers, evidence, palette, tabling, words
 
 SHOWN_RUNS = 2000
 
@@ -25,7 +25,7 @@ def collect(data: catalog.Catalog) -> dict[str, Any]:
     )
     costs = economics.each(data)
     return {
-        "answer": words.speedup_answer(rows.to_dicts(), flips.to_dicts()),
+        "answer": answers.speedup_answer(rows.to_dicts(), flips.to_dicts()),
         "verdicts": [{**row, "sql": evidence.arms(row)} for row in verdicts],
         "flips": tabling.records(flips),
         "pooled": tabling.records(speedup.pooled(data)) if flips.height else [],
@@ -58,7 +58,8 @@ def html(
         answer=found["answer"], answers=_answers(found), source=source,
         damaged=[words.label(text, 600) for text in found["damaged"]],
         runs=[_run(run) for run in runs[:SHOWN_RUNS]],
-        pages=[_page(page) for page in good],
+        pages=[_page(page) for page in good if not page["about"]], groups=_groups(good),
+        cards=len({page["about"] or page["slug"] for page in good}),
         failures=[
             {**_page(page), "error": words.label(page["error"], 400), "slug": page["slug"]}
             for page in pages if page["error"]
@@ -72,6 +73,11 @@ def _answers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = list(found["verdicts"])
     names = words.row_names(rows, ("simulated", "machine", "model", "experiment"), unique=False)
     held = {_key(row): row for row in found["bottlenecks"]}
+    mixed = len({bool(row["simulated"]) for row in rows}) > 1
+
+    def kind(row: Mapping[str, Any]) -> str:
+        return f" · {words.made(row['simulated'])}" if mixed else ""
+
     out = [
         {**_answer(row), "name": name,
          "arm": f"{words.label(row['arm'])} against {row['baseline']}",
@@ -80,15 +86,13 @@ def _answers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
          "pooled": False}
         for row, name in zip(rows, names, strict=True)
     ]  # fmt: skip
-    keys = ("simulated", "machine", "model", "experiment", "arm")
     for row in found["pooled"]:
-        pair = next((f for f in found["flips"] if all(f[k] == row[k] for k in keys)), None)
-        if pair is None or row["speedup"] is None:
+        why = words.hidden(row, found["flips"])
+        if not why or row["speedup"] is None:
             continue
-        why = (f"hides that {words.quoted(pair['gains'])} gains and "
-               f"{words.quoted(pair['loses'])} loses")  # fmt: skip
         out.append(
-            {**_answer({**row, "verdict": None, "reasons": []}), "name": "all pooled",
+            {**_answer({**row, "verdict": None, "reasons": []}),
+             "name": f"all pooled{kind(row)}",
              "arm": words.label(row["arm"]), "full": "", "colour": "", "why": why, "cause": "",
              "pooled": True}
         )  # fmt: skip
@@ -153,6 +157,15 @@ def _run(run: Mapping[str, Any]) -> dict[str, Any]:
         "state": run["state"] or "unknown",
         "numbers": numbers,
     }
+
+
+def _groups(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The pages of each value of --each together: they differ by notebook only."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for page in pages:
+        if page["about"]:
+            found.setdefault(page["about"], []).append(_page(page))
+    return [{"about": about, "pages": some} for about, some in found.items()]
 
 
 def _page(page: Mapping[str, Any]) -> dict[str, Any]:

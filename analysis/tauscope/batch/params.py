@@ -16,8 +16,10 @@ from typing import Any
 from tauscope import places
 from tauscope.errors import Problem
 
-# What the batch gives every notebook that declares it; no one types it with -p.
-TRACES = "traces"
+# What the batch gives every notebook that declares it: the stores, and what named them. No one
+# types them with -p.
+TRACES, CHOSEN_BY = "traces", "chosen_by"
+GIVEN = {TRACES, CHOSEN_BY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +140,10 @@ def checked(sources: Sequence[Source], values: Mapping[str, str]) -> dict[str, d
 
     Raises Problem when no notebook declares a name, or a value is not of its type.
     """
-    declared = {name for source in sources for name in source.parameters} - {TRACES}
+    declared = {name for source in sources for name in source.parameters} - GIVEN
     for name in values:
-        if name == TRACES:
-            raise Problem("-p traces: name the stores with --traces DIR", code=2)
+        if name in GIVEN:
+            raise Problem(f"-p {name}: name the stores with --traces DIR", code=2)
         if name not in declared:
             near = difflib.get_close_matches(name, declared, 1)
             hint = f"did you mean {near[0]}?" if near else f"known: {words_of(sorted(declared))}"

@@ -119,14 +119,15 @@ def _chart(spec: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
         "alt": about.get("alt", ""),
         "columns": about.get("columns", []),
         "rows": chart_rows(spec),
-        "simulated": {about["simulated"]} if "simulated" in about else set(),
+        "simulated": set(about.get("simulated", ())),
     }
 
 
 def chart_rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows that the chart's named mark draws, one mark each."""
     name = spec.get("usermeta", {}).get("tauscope", {}).get("name")
-    layers = [part for part in spec.get("layer", ()) if part.get("name") == name]
+    drawn = spec.get("spec", spec)  # the chart in each panel, where there are panels
+    layers = [part for part in drawn.get("layer", ()) if part.get("name") == name]
     data = (layers[0].get("data") if layers else None) or spec.get("data") or {}
     return spec.get("datasets", {}).get(data.get("name"), [])
 

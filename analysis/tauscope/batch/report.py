@@ -136,8 +136,8 @@ def _record(
 ) -> dict[str, Any]:  # fmt: skip
     """All that is known of a page before it is made, and why it has to be."""
     values = dict(page.values)
-    if params.TRACES in page.source.parameters:
-        values[params.TRACES] = [str(store) for store in data.stores]
+    told = {params.TRACES: [str(store) for store in data.stores], params.CHOSEN_BY: data.origin}
+    values |= {name: value for name, value in told.items() if name in page.source.parameters}
     now = inputs.of_page(page, values, files)
     before = _before(previous, page.slug)
     why = inputs.changed(now, before)
@@ -186,7 +186,7 @@ def _write(record: dict[str, Any], path: Path, building: Path, pictures: Sequenc
         record["files"] += export.pictures(notebook, folder, pictures)
     title, question = render.heading(notebook)
     record["title"], record["question"] = title or record["name"], question
-    shown = {k: v for k, v in record["parameters"].items() if k != params.TRACES}
+    shown = {k: v for k, v in record["parameters"].items() if k not in params.GIVEN}
     text = render.page(
         notebook, made=record["made"], about=record["about"], name=record["name"],
         folder=record["slug"], files=record["files"],

@@ -53,7 +53,8 @@ def breakeven(rows: pl.DataFrame) -> Any:
     text += f" for {most['row']}; above 100 % no acceptance is enough."
     return shapes.forest(
         drawn, "breakeven", name="breakeven", title="Acceptance at which a run breaks even",
-        alt_text=text, axis="acceptance (1 is every draft)", columns=columns, bar=1.0,
+        alt_text=text, axis="acceptance (100 % is every draft)", columns=columns, bar=1.0,
+        percent=True,
     )  # fmt: skip
 
 
@@ -75,7 +76,8 @@ def positions(rows: pl.DataFrame) -> Any:
         scale=alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(tickCount=8),
     )
-    text = f"Cost of a cycle by context position, {drawn['row'].n_unique()} groups: from"
+    text = f"Cost of a cycle by context position, {drawn['row'].n_unique()} groups, an arm a panel:"
+    text += " from"
     text += f" {_ms(drawn['cycle_ms'].min())} to {_ms(drawn['cycle_ms'].max())} ms a cycle."
     return shapes.lines(drawn, x, "place", columns, "positions", "Cost by context position", text)
 
@@ -84,9 +86,8 @@ def course(rows: pl.DataFrame) -> Any:
     """Cost of each path in the course of an arm's runs (costs.course_by_arm)."""
     if rows.is_empty():
         return Words("No course to draw: no cycle here logged how long it took.")
-    mark = pl.when(pl.col("simulated")).then(pl.lit(" · simulated")).otherwise(pl.lit(""))
-    drawn = rows.with_columns(
-        row=pl.Series([words.label(arm) for arm in rows["arm"]]) + mark,
+    drawn = shapes.panelled(rows).with_columns(
+        row=pl.col("panel"),
         shown=shapes.written(rows, "cycle_ms", _ms),
         part=pl.Series([f"{5 * s - 5} to {5 * s} %" for s in rows["slice"]]),
         place=(pl.col("slice") - 0.5) / 20,
@@ -95,13 +96,14 @@ def course(rows: pl.DataFrame) -> Any:
                ("shown", "ms a cycle"), ("cycles", "cycles"), ("runs", "runs")]  # fmt: skip
     x = alt.X("place:Q", title="share of a run's cycles",
               axis=alt.Axis(format="%", tickCount=5), scale=alt.Scale(domain=[0, 1]))  # fmt: skip
-    text = f"Cost of a cycle in the course of a run, {drawn['row'].n_unique()} arms: from"
+    text = f"Cost of a cycle in the course of a run, {drawn['row'].n_unique()} arms, each a panel:"
+    text += " from"
     text += f" {_ms(drawn['cycle_ms'].min())} to {_ms(drawn['cycle_ms'].max())} ms a cycle."
     return shapes.lines(drawn, x, "place", columns, "course", "Cost in the course of a run", text)
 
 
 def routes(rows: pl.DataFrame) -> Any:
-    """The gain behind each measured decision (routing.table); 1 is no change."""
+    """The gain behind each measured decision (routing.table)."""
     known = grouping.ordered(rows.filter(pl.col("speedup").is_not_null()))
     if known.is_empty():
         return Words("No gain to draw: no workload ran with and without speculation.")
@@ -115,11 +117,12 @@ def routes(rows: pl.DataFrame) -> Any:
     columns = [("row", "workload"), ("decision", "decision"), ("to", "send to"),
                ("shown", "gain"), ("interval", "95 % interval")]  # fmt: skip
     counts = known["decision"].value_counts(sort=True).rows()
-    text = "Gain by workload; decisions: "
+    text = f"Gain by workload, {grouping.under(rows)}; decisions: "
     text += words.listed([f"{count} {name}" for name, count in counts]) + "."
     return shapes.forest(
-        drawn, "speedup", name="routes", title="Gain behind each decision", alt_text=text,
-        axis="speed-up, ratio (1 is no change)", columns=columns, bar=1.0,
+        drawn, "speedup", name="routes", alt_text=text,
+        title=f"Gain behind each decision, {grouping.under(rows)}",
+        axis="speed-up (0 % is no change)", columns=columns, bar=1.0, change=True,
     )  # fmt: skip
 
 

@@ -30,7 +30,8 @@ def costs(rows: pl.DataFrame) -> Table | Words:
              Head("V / d", "×"), Head("V / T", "×", "decides the sign of a gain"),
              Head("base decode", "ms"), Head("time", "ms/token")]  # fmt: skip
     body = []
-    for name, row in grouping.rows_of(rows):
+    named = grouping.rows_of(rows)
+    for name, row in named:
         sql = evidence.cycles(row)
         source = SOURCES[row["step_source"]][1] if row["step_source"] else "nothing gives it"
         derived = "what the listed stages leave" if row["base_derived"] else "as logged"
@@ -44,7 +45,8 @@ def costs(rows: pl.DataFrame) -> Table | Words:
             Cell("–") if row["base_ms"] is None else Cell(two(row["base_ms"]), derived),
             cells.known(row["ms_per_token"], two),
         ])  # fmt: skip
-    return Table("costs", "What a cycle costs", heads, body, cells.with_sql(rows), _remarks(rows))
+    return Table("costs", "What a cycle costs", heads, body, cells.with_sql(rows),
+                 cells.remarks(named))  # fmt: skip
 
 
 def bottlenecks(rows: pl.DataFrame, bars: pl.DataFrame) -> Table | Words:
@@ -119,14 +121,14 @@ def modelled(rows: pl.DataFrame) -> Table | Words:
         said = row["verdict"] or "none"
         slower = words.span(row["slower_step_lo"], row["slower_step_hi"], words.change)
         span = words.span(row["speedup_lo"], row["speedup_hi"], words.change)
-        why = words.reasons(row["reasons"]) if row["verdict"] else row["speedup_why"]
+        why = words.reasons(row["reasons"], row) if row["verdict"] else row["speedup_why"]
         body.append([
             cells.workload(name, row), Cell(said if row["verdict"] else "no verdict", kind=said),
             Cell(words.change(row["speedup"]), span, "T × τ / mean cycle", evidence.cycles(row)),
             Cell(words.change(row["slower_step_speedup"]), slower),
             cells.known(row["step_ms"], two),
             Cell(SOURCES[row["step_source"]][1] if row["step_source"] else "nothing gives it"),
-            Cell(why or "the whole interval lies on one side of 1"),
+            Cell(why or "the whole interval lies on one side of no change"),
         ])  # fmt: skip
     return Table("modelled", "Speed-up as these costs predict it", heads, body, rows)
 
@@ -160,18 +162,20 @@ def compared(found: Comparison) -> Table | Words:
              Head("why", number=False)]  # fmt: skip
     kinds = {"faster": "on", "slower": "off", "undecided": "undecided"}
     body = []
-    for name, row in grouping.rows_of(rows):
+    named = grouping.rows_of(rows)
+    for name, row in named:
         span = words.span(row["speedup_lo"], row["speedup_hi"], words.change)
+        why = words.reasons(row["failed"], row) or row["speedup_why"]
         body.append([
             cells.workload(name, row),
             Cell(row["said"] or "nothing", kind=kinds.get(row["said"], "none")),
             Cell(words.change(row["speedup"]), span, "ms per token before / after"),
             cells.known(row["ms_per_token_a"], two), cells.known(row["ms_per_token_b"], two),
             Cell(words.count(row["pairs"])),
-            Cell(words.reasons(row["failed"]) or row["speedup_why"] or "nothing speaks against it"),
+            Cell(why or "nothing speaks against it"),
         ])  # fmt: skip
     lone = [words.label(text, 200) for text in found.only_a + found.only_b]
-    note = " ".join([_remarks(rows), *(f"{text}." for text in lone)])
+    note = " ".join([cells.remarks(named), *(f"{text}." for text in lone)])
     return Table("compared", "Before and after", heads, body, rows, note.strip())
 
 
@@ -254,7 +258,7 @@ def routes(rows: pl.DataFrame) -> Table | Words:
          Cell(row["why"])]
         for name, row in grouping.rows_of(rows)
     ]  # fmt: skip
-    return Table("routes", "Where to send it", heads, body, rows)
+    return Table("routes", f"Where to send it, {grouping.under(rows)}", heads, body, rows)
 
 
 def wrong_labels(rows: pl.DataFrame) -> Table | Words:
@@ -296,17 +300,13 @@ def blended(found: Blend | None) -> Table | Words:
              f"workloads; here {words.percent(found.losing_share)} are."
     )  # fmt: skip
     heads = [Head("traffic", number=False), Head("speed-up over all off")]
-    return Table("blend", "What a mix comes to", heads, body, pl.DataFrame(rows), note)
+    title = f"What a mix comes to, under {words.label(found.arm)} ({words.made(found.simulated)})"
+    return Table("blend", title, heads, body, pl.DataFrame(rows), note)
 
 
 def _arms() -> pl.Expr:
     same = pl.when(pl.col("arm_a") == pl.col("arm_b")).then("arm_a")
     return same.otherwise(pl.format("{} → {}", "arm_a", "arm_b"))
-
-
-def _remarks(rows: pl.DataFrame) -> str:
-    said = list(dict.fromkeys(text for row in rows["remarks"] for text in row))
-    return f"Remarks: {'; '.join(said)}." if said else ""
 
 
 def _mean(row: Mapping[str, Any], name: str, about: str, sql: str) -> Cell:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -25,6 +26,38 @@ def known(value: float | None, write: Callable[[float], str] = words.count) -> C
 def unknown(reason: str | None) -> Cell:
     """A value that is not known, and why."""
     return Cell("unknown", reason or "", kind="unknown")
+
+
+MOST_NAMED = 4
+_FIGURE = re.compile(r"[+\-−]?\d[\d.,]*(?= ?%)")
+
+
+def remarks(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Remarks of named rows, each with whom it is about; of those alike but for a percentage
+    only the worst.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for name, row in rows:
+        for text in row["remarks"]:
+            alike.setdefault(_FIGURE.sub("#", text), []).append((name, text))
+    said = []
+    for found in alike.values():
+        names = list(dict.fromkeys(name for name, _ in found))
+        if len({text for _, text in found}) > 1:
+            name, text = max(found, key=lambda pair: _size(pair[1]))
+            who = f"{name}, the most of {len(names)} rows"
+        else:
+            text = found[0][1]
+            every = len(names) == len(rows) and len(rows) > 1
+            few = words.listed(names) if len(names) <= MOST_NAMED else f"{len(names)} rows"
+            who = "every row" if every else few
+        said.append(f"{who}: {text}")
+    return f"Remarks: {'; '.join(said)}." if said else ""
+
+
+def _size(text: str) -> float:
+    figure = _FIGURE.search(text)
+    return abs(float(figure.group().replace("−", "-").replace(",", ""))) if figure else 0.0
 
 
 def with_sql(

@@ -12,12 +12,12 @@ import polars as pl
 
 from tauscope import schema
 from tauscope.figures import grouping, palette, shapes, words
-from tauscope.figures.drawing import GREY, Words, alt, any_simulated, finished, tooltips
+from tauscope.figures.drawing import GREY, Words, alt, finished, kinds, tooltips
 from tauscope.metrics import BY_NAME
 
 
 def speedup(rows: pl.DataFrame) -> Any:
-    """Speed-up with its interval, a row of speedup.table each; 1 is no change."""
+    """Speed-up with its interval, a row of speedup.table each."""
     known = grouping.ordered(rows.filter(pl.col("speedup").is_not_null()))
     if known.is_empty():
         return Words("No speed-up to draw: no workload ran with and without speculation.")
@@ -34,7 +34,7 @@ def speedup(rows: pl.DataFrame) -> Any:
     text += f" to {best['shown']} for {best['row']}; {_verdict_counts(drawn)}."
     return shapes.forest(
         drawn, "speedup", name="speedup", title="Speed-up over the off arm", alt_text=text,
-        axis="speed-up, ratio (1 is no change)", columns=columns, bar=1.0,
+        axis="speed-up (0 % is no change)", columns=columns, bar=1.0, change=True,
     )  # fmt: skip
 
 
@@ -66,53 +66,57 @@ def metric(rows: pl.DataFrame, name: str) -> Any:
 
 
 def margins(rows: pl.DataFrame) -> Any:
-    """Where the gate's margins lie, as shares of each workload's readings (margins.by_bin)."""
+    """Where the gate's margins lie, as shares of a group's readings (margins.by_bin)."""
     if rows.is_empty():
         return Words("No margins to draw: no cycle here logged the gate's reading.")
-    drawn = shapes.named(grouping.ordered(rows)).with_columns(
-        shown=shapes.written(rows := grouping.ordered(rows), "share", words.percent),
-        bin=pl.format("{} … {}", pl.col("margin_lo"), pl.col("margin_hi")),
+    rows = grouping.ordered(rows)
+    drawn = shapes.panelled(shapes.named(rows)).with_columns(
+        shown=shapes.written(rows, "share", words.percent),
+        bin=pl.Series([_bin(row) for row in rows.iter_rows(named=True)]),
         accuracy=pl.Series([_accuracy(row) for row in rows.iter_rows(named=True)]),
     )
-    columns = [("row", "workload"), ("bin", "margin, logits"), ("shown", "share of readings"),
-               ("readings", "readings"), ("accuracy", "draft right")]  # fmt: skip
+    columns = [("row", "workload"), ("panel", "arm"), ("bin", "margin, logits"),
+               ("shown", "share of readings"), ("readings", "readings"),
+               ("accuracy", "gated draft right")]  # fmt: skip
     base = alt.Chart(
-        shapes.slim(drawn, "margin", "share", "shown_as", *shapes.fields(columns))
+        shapes.slim(drawn, "margin", "share", "shown_as", "threshold", *shapes.fields(columns))
     ).encode(
         x=alt.X(
             "margin:Q",
-            title="margin of the draft's first choice, logits",
+            title="margin of the gated draft's first choice over its second, logits",
             axis=alt.Axis(tickCount=8),
         ),
         y=alt.Y(
-            "share:Q", title="share of readings", axis=alt.Axis(format="%", tickCount=5, grid=True)
+            "share:Q", title="share of readings", axis=alt.Axis(format="%", tickCount=4, grid=True)
         ),
         color=shapes.colour(drawn),
+        detail="row:N",
         tooltip=tooltips(columns),
     )
     layers = [
-        base.mark_line(strokeWidth=2, interpolate="monotone"),
+        base.mark_line(strokeWidth=2),
         base.mark_point(filled=True, size=60, opacity=1).properties(name="margins"),
     ]
     bars = drawn["threshold"].drop_nulls().unique().sort()
     if len(bars):
-        rule = alt.Chart(pl.DataFrame({"bar": bars}))
-        layers.insert(0, rule.mark_rule(color=GREY, strokeDash=[5, 4]).encode(x="bar:Q"))
-    most = rows.sort("share", descending=True).row(0, named=True)
-    text = "Distribution of the gate's margins by workload"
+        rule = alt.Chart().mark_rule(color=GREY, strokeDash=[5, 4])
+        layers.insert(0, rule.encode(x=alt.X("max(threshold):Q")))
+    most = drawn.sort("share", descending=True).row(0, named=True)
+    arms = words.listed(shapes.panels(drawn))
+    text = f"Distribution of the gate's margins by workload, under {arms}"
     if len(bars):
         text += f", the gate's bar at {words.listed([f'{bar:g}' for bar in bars])} logits"
-    text += f"; most readings of {words.label(most['workload'])} lie at"
-    text += f" {most['margin_lo']} to {most['margin_hi']} logits ({words.percent(most['share'])})."
+    text += f"; most readings of {most['row']} lie at {most['bin']} logits"
+    text += f" ({words.percent(most['share'])})."
     return finished(
-        alt.layer(*layers), name="margins", title="Margins that the gate read",
+        alt.layer(*layers, data=base.data), name="margins", title="Margins that the gate read",
         alt_text=text, marks="margins", columns=columns,
-        simulated=any_simulated(drawn.to_dicts()), rows=8, height=260,
+        kinds=kinds(drawn["simulated"]), rows=8, height=190, panels=shapes.panels(drawn),
     )  # fmt: skip
 
 
 def turns(rows: pl.DataFrame) -> Any:
-    """Seconds that speculation saves of a whole request (turns.table), a workload each."""
+    """Seconds that speculation saves of a request (turns.table), a workload each."""
     known = grouping.ordered(rows.filter(pl.col("saved_s").is_not_null()))
     if known.is_empty():
         return Words("No seconds per request to draw: no prompt ran in both arms with its times.")
@@ -122,16 +126,17 @@ def turns(rows: pl.DataFrame) -> Any:
         interval=shapes.spans(known, "saved_s", write),
         off=shapes.written(known, "off_s", write),
         treated=shapes.written(known, "treated_s", write),
+        part=shapes.written(known, "prefill", words.turn),
     )
     columns = [("row", "workload"), ("shown", "saved a request"), ("interval", "95 % interval"),
-               ("off", "without speculation"), ("treated", "with it"),
+               ("off", "without speculation"), ("treated", "with it"), ("part", "of"),
                ("pairs", "paired prompts")]  # fmt: skip
     best = drawn.sort("saved_s", descending=True).row(0, named=True)
-    text = f"Seconds saved of a whole request: most for {best['row']}, {best['shown']}"
-    text += f" of {best['off']}."
+    title = f"Seconds saved of {words.turns(known['prefill'])}"
+    text = f"{title}: most for {best['row']}, {best['shown']} of {best['off']}."
     return shapes.forest(
-        drawn, "saved_s", name="turns", title="Seconds saved of a whole request", alt_text=text,
-        axis="seconds saved a request, prefill included", columns=columns, bar=0.0,
+        drawn, "saved_s", name="turns", title=title, alt_text=text,
+        axis=f"seconds saved a request, {_parts_of(known['prefill'])}", columns=columns, bar=0.0,
     )  # fmt: skip
 
 
@@ -183,6 +188,19 @@ def _titled(label: str) -> str:
     return label[0].upper() + label[1:] if label[0].isascii() else label
 
 
+def _bin(row: dict[str, Any]) -> str:
+    """`3 … 4`, or `15 and more` for the bin that ends with the greatest margin."""
+    if row["margin_hi"] is None:
+        return f"{row['margin_lo']:g} and more"
+    return f"{row['margin_lo']:g} … {row['margin_hi']:g}"
+
+
+def _parts_of(prefill: pl.Series) -> str:
+    if prefill.all():
+        return "prefill included"
+    return "prefill included where both arms logged it" if prefill.any() else "decode alone"
+
+
 def _seconds(value: float | None) -> str:
     return f"{words.number(value, 2)} s"
 
@@ -194,7 +212,7 @@ def _counts(rows: pl.DataFrame, name: str) -> list[str]:
 
 def _accuracy(row: dict[str, Any]) -> str:
     if not row["known"]:
-        return "unknown: the next token was not logged"
+        return "none read" if not row["readings"] else "unknown: the next token was not logged"
     return f"{words.percent(row['right'] / row['known'])} of {row['known']:,} known"
 
 

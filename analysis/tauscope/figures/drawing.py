@@ -9,7 +9,7 @@ keep to what Vega-Lite 5 and 6 have in common, and a browser test draws them in 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tauscope.figures.drawing_types import CHART
@@ -91,26 +91,33 @@ def finished(
     alt_text: str,
     marks: str,
     columns: Sequence[tuple[str, str]],
-    simulated: bool,
+    kinds: Sequence[bool],
     rows: int,
     height: int | None = None,
+    panels: Sequence[str] = (),
 ) -> Any:
     """`chart` with its name, title, size and the finding in words for who can't see it.
 
     `marks` names the mark of which there is one for each row of the chart's table;
-    `columns` are (field, heading) of that table. Simulated rows are said in the title.
+    `columns` are (field, heading) of that table. `kinds` says whether its rows are simulated:
+    the title does where all are; where some are, every row says it of itself. With `panels`,
+    the values of the column `panel`, each of them is a small chart, one below another.
     """
-    heading = f"{title} · simulated" if simulated else title
+    heading = f"{title} · simulated" if list(kinds) == [True] else title
     about = {
         "name": name, "alt": alt_text, "marks": f"{marks}_marks", "title": heading,
-        "columns": [list(pair) for pair in columns], "simulated": simulated,
+        "columns": [list(pair) for pair in columns], "simulated": list(kinds),
     }  # fmt: skip
+    size = {"width": WIDTH, "height": height or max(2, rows) * ROW}
+    if panels:
+        # Panels take their size each; what stands in one is on a scale of its own.
+        header = alt.Header(labelFontWeight=600, labelFontSize=12, labelAnchor="start",
+                            labelOrient="top", labelLimit=400)  # fmt: skip
+        facet = alt.Facet("panel:N", title=None, header=header, sort=list(panels))
+        chart = chart.properties(**size).facet(facet, columns=1).resolve_scale(y="independent")
+        size = {}
     return chart.properties(
-        title=heading,
-        width=WIDTH,
-        height=height or max(2, rows) * ROW,
-        description=alt_text,
-        usermeta={"tauscope": about},
+        title=heading, description=alt_text, usermeta={"tauscope": about}, **size
     )
 
 
@@ -140,5 +147,6 @@ def answer(text: str) -> Words:
     return Words(text, "answer")
 
 
-def any_simulated(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return any(row.get("simulated") for row in rows)
+def kinds(rows: Iterable[bool | None]) -> list[bool]:
+    """The kinds of data among rows, from their `simulated`: real, simulated, or both."""
+    return sorted({bool(value) for value in rows})

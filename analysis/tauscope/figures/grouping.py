@@ -41,3 +41,10 @@ def named(rows: pl.DataFrame) -> pl.DataFrame:
 def rows_of(rows: pl.DataFrame) -> Sequence[tuple[str, dict[str, Any]]]:
     """(name, row) of every row."""
     return [(row["row"], row) for row in named(rows).to_dicts()]
+
+
+def under(rows: pl.DataFrame) -> str:
+    """`under block3 (real) and mtp1 (simulated)`: the arms of rows that show one arm a group."""
+    pairs = rows.select("arm", "simulated").unique(maintain_order=True).rows()
+    shown = [f"{words.label(arm, 24)} ({words.made(simulated)})" for arm, simulated in pairs]
+    return f"under {words.listed(shown)}"

@@ -12,25 +12,45 @@ from typing import Any
 import polars as pl
 
 from tauscope.figures import grouping, palette, words
-from tauscope.figures.drawing import GREY, ROW, alt, any_simulated, finished, tooltips
+from tauscope.figures.drawing import GREY, ROW, alt, finished, kinds, tooltips
+
+# A name too long for its line loses its middle: what tells rows apart is at the end.
+_SHORT = (
+    "length(datum.label) > 30 ? slice(datum.label, 0, 12) + '…' + slice(datum.label, -17)"
+    " : datum.label"
+)
+_CHANGE = "format(datum.value - 1, '+.0%')"
+
+
+def row_axis(names: Sequence[str]) -> Any:
+    """The axis that names the rows, in the order of `names`."""
+    return alt.Y("row:N", title=None, sort=list(names), axis=alt.Axis(labelExpr=_SHORT))
 
 
 def forest(
     drawn: pl.DataFrame, field: str, *, name: str, title: str, alt_text: str, axis: str,
     columns: Sequence[tuple[str, str]], bar: float | None = None, share: bool = False,
+    change: bool = False, percent: bool = False,
 ) -> Any:  # fmt: skip
-    """Points with their intervals, a row each, on one scale."""
+    """Points with their intervals, a row each, on one scale.
+
+    A `share` lies within 0 and 1 and is written in percent, as is a `percent` that may lie
+    beyond, and a `change`: a ratio, less 1.
+    """
     low, high = _ends(drawn, field, bar)
     room = (high - low) * 0.08 or 0.05
     low, high = low - room, high + room
     if share:
         low, high = max(low, 0.0), min(high, 1.0)
-    shape = alt.Axis(format="%", tickCount=6) if share else alt.Axis(tickCount=6)
+    shape = alt.Axis(tickCount=6)
+    if share or change or percent:
+        how = {"labelExpr": _CHANGE} if change else {"format": "%"}
+        shape = alt.Axis(tickCount=6, **how)
     # All layers name the scale: one that doesn't would pull in zero.
     scale = alt.Scale(domain=[low, high], nice=False)
     shown = slim(drawn, field, f"{field}_lo", f"{field}_hi", "shown_as", *fields(columns))
     base = alt.Chart(shown).encode(
-        y=alt.Y("row:N", title=None, sort=drawn["row"].to_list()),
+        y=row_axis(drawn["row"].to_list()),
         color=colour(drawn, legend=False),
         tooltip=tooltips(columns),
     )
@@ -49,7 +69,7 @@ def forest(
     ]
     return finished(
         alt.layer(*layers), name=name, title=title, alt_text=alt_text, marks=name,
-        columns=columns, simulated=any_simulated(drawn.to_dicts()), rows=drawn.height,
+        columns=columns, kinds=kinds(drawn["simulated"]), rows=drawn.height,
     )  # fmt: skip
 
 
@@ -64,7 +84,7 @@ def stack(
         alt.Chart(slim(drawn, field, kind, "order", *fields(columns)))
         .mark_bar(height={"band": 0.72}, stroke="white", strokeWidth=0.6)
         .encode(
-            y=alt.Y("row:N", title=None, sort=names),
+            y=row_axis(names),
             x=alt.X(
                 f"{field}:Q", title=axis,
                 axis=alt.Axis(format="%", tickCount=5) if percent else alt.Axis(tickCount=6),
@@ -82,7 +102,7 @@ def stack(
     return finished(
         alt.layer(chart.properties(name=name)), name=name, title=title, alt_text=alt_text,
         marks=name, columns=columns,
-        simulated=any_simulated(drawn.to_dicts()), rows=len(names),
+        kinds=kinds(drawn["simulated"]), rows=len(names),
         height=max(2, len(names)) * (ROW - 4),
     )  # fmt: skip
 
@@ -91,13 +111,13 @@ def lines(
     drawn: pl.DataFrame, x: Any, place: str, columns: list[tuple[str, str]], name: str,
     title: str, text: str,
 ) -> Any:  # fmt: skip
-    """A line a (group, outcome), and a point a row."""
+    """A line a (group, outcome), and a point a row; an arm a panel."""
     here = [outcome for outcome in palette.OUTCOMES if outcome in set(drawn["outcome"])]
-    fields = [field for field, _ in columns]
-    base = alt.Chart(slim(drawn, place, "cycle_ms", *fields)).encode(
+    drawn = panelled(drawn)
+    base = alt.Chart(slim(drawn, place, "cycle_ms", "panel", *fields(columns))).encode(
         x=x,
         y=alt.Y("cycle_ms:Q", title="ms a cycle", scale=alt.Scale(zero=True),
-                axis=alt.Axis(tickCount=6, grid=True)),
+                axis=alt.Axis(tickCount=4, grid=True)),
         color=alt.Color(
             "outcome:N",
             scale=alt.Scale(domain=here, range=[palette.OUTCOMES[outcome] for outcome in here]),
@@ -112,8 +132,20 @@ def lines(
             base.mark_point(filled=True, size=45, opacity=1).properties(name=name),
         ),
         name=name, title=title, alt_text=text, marks=name, columns=columns,
-        simulated=any_simulated(drawn.to_dicts()), rows=8, height=280,
+        kinds=kinds(drawn["simulated"]), rows=8, height=170, panels=panels(drawn),
     )  # fmt: skip
+
+
+def panelled(drawn: pl.DataFrame) -> pl.DataFrame:
+    """`drawn` with `panel`: the arm, and its kind of data where both are there."""
+    rows = drawn.select("arm", "simulated").to_dicts()
+    names = words.row_names(rows, ("simulated",), first="arm", unique=False)
+    return drawn.with_columns(panel=pl.Series(names, dtype=pl.String))
+
+
+def panels(drawn: pl.DataFrame) -> list[str]:
+    """The panels in the order in which they are shown."""
+    return drawn["panel"].unique(maintain_order=True).to_list()
 
 
 def named(rows: pl.DataFrame) -> pl.DataFrame:

@@ -94,35 +94,23 @@ def speedups(
              Head("speed-up", about="time per token of the off arm over the treated arm's"),
              Head("off", "ms/token"), Head("on", "ms/token"), Head("prompts in both"),
              Head("why", number=False)]  # fmt: skip
-    body = [[cells.workload(name, row), *_verdict(row)] for name, row in grouping.rows_of(rows)]
-    note = ""
-    for row in [] if pooled is None or flips is None or flips.is_empty() else pooled.to_dicts():
-        if row["speedup"] is None or not _flipped(row, flips):
-            continue
-        pair = flips.row(0, named=True)
-        why = (f"hides that {words.quoted(pair['gains'])} gains and "
-               f"{words.quoted(pair['loses'])} loses")  # fmt: skip
-        interval = words.span(row["speedup_lo"], row["speedup_hi"], words.change)
-        body.append([
-            Cell("all pooled", words.label(row["arm"])), Cell("no verdict", kind="none"),
-            Cell(words.change(row["speedup"]), interval, kind="struck"),
-            Cell("–"), Cell("–"), Cell(words.count(row["pairs"])), Cell(why),
-        ])  # fmt: skip
-    remarks = list(dict.fromkeys(text for row in rows["remarks"] for text in row))
-    note = f"Remarks: {'; '.join(remarks)}." if remarks else ""
+    named = grouping.rows_of(rows)
+    body = [[cells.workload(name, row), *_verdict(row)] for name, row in named]
+    body += _pooled(pooled, flips)
+    note = cells.remarks(named)
     return Table(
         "speedup", "Speed-up and verdict", heads, body, cells.with_sql(rows, evidence.arms), note
     )
 
 
 def turns(rows: pl.DataFrame) -> Table | Words:
-    """Seconds of a whole request (turns.table)."""
+    """Seconds of a request (turns.table), of its decode alone where prefill was not logged."""
     if rows.is_empty():
         return Words("No seconds per request: no prompt ran in both arms with its times.")
     rows = grouping.ordered(rows)
     heads = [Head("workload", number=False), Head("without", "s/request"),
              Head("with", "s/request"), Head("saved", "s/request"),
-             Head("paired prompts")]  # fmt: skip
+             Head("seconds of", number=False), Head("paired prompts")]  # fmt: skip
     body = []
     for name, row in grouping.rows_of(rows):
         pair = {**row, "baseline": "off"}
@@ -135,9 +123,10 @@ def turns(rows: pl.DataFrame) -> Table | Words:
             Cell(two(row["treated_s"]), about=about, sql=evidence.arms(pair)),
             Cell(two(row["saved_s"]), words.span(row["saved_s_lo"], row["saved_s_hi"], two),
                  about, evidence.arms(pair)),
-            Cell(words.count(row["pairs"])),
+            Cell(words.turn(row["prefill"])), Cell(words.count(row["pairs"])),
         ])  # fmt: skip
-    return Table("turns", "Seconds of a whole request", heads, body, rows)
+    title = f"Seconds of {words.turns(rows['prefill'])}"
+    return Table("turns", title, heads, body, rows)
 
 
 def outcomes(rows: pl.DataFrame) -> Table | Words:
@@ -231,8 +220,10 @@ def rosetta(rows: pl.DataFrame) -> Table | Words:
              Head("numerator"), Head("denominator"), Head("formula", number=False),
              Head("how it misleads", number=False)]  # fmt: skip
     body = []
+    mixed = rows["simulated"].n_unique() > 1
     for row in rows.iter_rows(named=True):
-        arm = words.label(row["arm"]) + (" · simulated" if row["simulated"] else "")
+        kind = words.made(row["simulated"])
+        arm = words.label(row["arm"]) + (f" · {kind}" if mixed or row["simulated"] else "")
         write = words.percent if row["kind"] == "ratio" else words.number
         keys = {key: row[key] for key in ("arm", "simulated")}
         value = (
@@ -269,6 +260,22 @@ def _verdict(row: Mapping[str, Any]) -> list[Cell]:
     ]  # fmt: skip
 
 
+def _pooled(pooled: pl.DataFrame | None, flips: pl.DataFrame | None) -> list[list[Cell]]:
+    """Rows of pooled figures, struck out: of those arms only whose flip they hide."""
+    if pooled is None or flips is None:
+        return []
+    rows = pooled.filter(pl.col("speedup").is_not_null()).to_dicts()
+    hidden = [(row, why) for row in rows if (why := words.hidden(row, flips.to_dicts()))]
+    return [
+        [Cell("all pooled", f"{words.label(row['arm'])} · {words.made(row['simulated'])}"),
+         Cell("no verdict", kind="none"),
+         Cell(words.change(row["speedup"]),
+              words.span(row["speedup_lo"], row["speedup_hi"], words.change), kind="struck"),
+         Cell("–"), Cell("–"), Cell(words.count(row["pairs"])), Cell(why)]
+        for row, why in hidden
+    ]  # fmt: skip
+
+
 def _metric(row: Mapping[str, Any], name: str) -> Cell:
     about = BY_NAME[name]
     write = (
@@ -294,11 +301,6 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
 def _cell(value: float, name: str, row: Mapping[str, Any]) -> Cell:
     sql = evidence.cycles(row) if name == "cycles" else evidence.requests(row)
     return Cell(words.count(value), sql=sql)
-
-
-def _flipped(row: Mapping[str, Any], flips: pl.DataFrame) -> bool:
-    keys = ("simulated", "machine", "model", "experiment", "arm")
-    return any(all(row[k] == flip[k] for k in keys) for flip in flips.iter_rows(named=True))
 
 
 def _distinct(runs: pl.DataFrame, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Numbers in words: how a figure is written, and the sentences that answer first.
+"""Numbers and names in words: how a figure, a label and a reason are written.
 
 Every text here is plain text; whoever puts it on a page escapes it. Labels come from
 logs, so they pass through `label`, which makes what would act on a reader visible.
@@ -16,7 +16,7 @@ LONGEST = 48
 _ISOLATE = "\u2068{}\u2069"
 
 REASONS = {
-    "interval": "the interval of the speed-up includes 1",
+    "interval": "the interval of the speed-up includes no change",
     "clusters": "fewer than 5 prompts",
     "bets": "fewer than 30 drafts were verified",
     "treatment": "half of the cycles or fewer drafted anything",
@@ -27,20 +27,41 @@ REASONS = {
     "outputs": "the arms' outputs were not compared, or differ in length by more than 5 %",
     "drift": "the machine's speed drifted by more than half of the effect",
 }
+# A reason whose cause a row tells apart: the column, what it says there, what it says of null.
+_CAUSES = {
+    "bets": ("verified", REASONS["bets"], "the number of verified drafts is unknown"),
+    "treatment": ("drafting_share", REASONS["treatment"],
+                  "the number of cycles that drafted is unknown"),
+    "tokens": ("unattributed_tokens", REASONS["tokens"],
+               "the engine's token count is unknown, or what its cycles emitted"),
+    "baseline": ("baseline_drafts", "the off arm drafts",
+                 "it isn't known whether the off arm drafts"),
+    "outputs": ("outputs_equal", "the arms' outputs differ in length by more than 5 %",
+                "the arms' outputs were not compared"),
+}  # fmt: skip
+# What a shortened label says beside its ends; up to so much more is shown as it is.
+_MARK = 24
+_TAIL = 12
 
 
 def label(text: str | None, longest: int = LONGEST) -> str:
     """`text` fit to be shown: control and direction marks visible, long ones shortened.
 
-    A shortened label ends in its length and a hash, so two of them never look alike.
+    They lose their middle, since labels of a kind begin alike and differ at the end; their
+    length and a hash follow, so two of them never look alike.
     """
     if text is None:
         return "unknown"
-    shown = "".join(_visible(char) for char in text[: longest + 1])
-    if len(text) <= longest and len(shown) <= 8 * longest:
+    shown = _written(text[: longest + _MARK + 1])
+    if len(text) <= longest + _MARK and len(shown) <= 8 * longest:
         return shown or "(empty)"
     mark = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
-    return f"{shown[: longest - 8]}… ({len(text):,} characters, {mark})"
+    ends = _written(text[: longest - _TAIL - 8]), _written(text[-_TAIL:])
+    return f"{ends[0]}…{ends[1]} ({len(text):,} characters, {mark})"
+
+
+def _written(text: str) -> str:
+    return "".join(_visible(char) for char in text)
 
 
 def _visible(char: str) -> str:
@@ -98,9 +119,38 @@ def plural(value: int, one: str, many: str | None = None) -> str:
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
-def reasons(names: Iterable[str]) -> str:
-    """A verdict's reasons in plain words."""
-    return listed([REASONS[name] for name in names])
+def reasons(names: Iterable[str], row: Mapping[str, Any] | None = None) -> str:
+    """A verdict's reasons in plain words; `row` tells which of their causes it was."""
+    return "; ".join(_reason(name, row or {}) for name in names)
+
+
+def _reason(name: str, row: Mapping[str, Any]) -> str:
+    if name == "interval":
+        return _no_side(row)
+    column, known, unknown = _CAUSES.get(name, ("", "", ""))
+    if column not in row:
+        return REASONS[name]
+    if row[column] is None:
+        return unknown
+    lengths = [row[side] for side in ("base_tokens", "tokens") if side in row]
+    if name == "outputs" and None in lengths:
+        return "the lengths of the arms' outputs are unknown"
+    return known
+
+
+def _no_side(row: Mapping[str, Any]) -> str:
+    """Why an interval says neither faster nor slower."""
+    low, high = row.get("speedup_lo"), row.get("speedup_hi")
+    if "speedup_lo" in row and (low is None or high is None):
+        both = " in both arms" if "pairs" in row else ""
+        why = row.get("speedup_why")
+        if why is None or (row.get("clusters") or 0) < 2:
+            why = f"fewer than two prompts{both}"
+        return f"no interval: {why}"
+    if low is not None and not low <= 1 <= high:
+        # A modelled gain has to hold at a slower plain step too.
+        return "with 0.3 ms more for the plain step the interval includes no change"
+    return REASONS["interval"]
 
 
 def verdict(row: Mapping[str, Any]) -> str:
@@ -113,67 +163,22 @@ def why(row: Mapping[str, Any]) -> str:
     if row["speedup"] is None:
         return f"unknown: {row['speedup_why']}"
     if row["reasons"]:
-        return reasons(row["reasons"])
+        return reasons(row["reasons"], row)
     side = "above" if row["verdict"] == "on" else "below"
-    return f"the whole interval lies {side} 1, over {plural(row['pairs'], 'paired prompt')}"
+    over = plural(row["pairs"], "paired prompt")
+    return f"the whole interval lies {side} no change, over {over}"
 
 
-MOST_NAMED = 5
+# What tells one set of arms from another; a pooled figure is of one of them.
+POOLED = ("simulated", "machine", "model", "experiment", "arm")
 
 
-def speedup_answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[str, Any]]) -> str:
-    """The answer of a report, from rows of speedup.table and speedup.flips."""
-    if not rows:
-        return "No run with speculation is here, so nothing can be said about what it gains."
-    said = []
-    for kind in sorted({row["simulated"] for row in rows}):
-        some = [row for row in rows if row["simulated"] == kind]
-        text = _answer(some, [flip for flip in flips if flip["simulated"] == kind])
-        said.append(f"In the simulated runs: {_lower(text)}" if kind else text)
-    return " ".join(said)
-
-
-def _answer(rows: Sequence[Mapping[str, Any]], flips: Sequence[Mapping[str, Any]]) -> str:
-    several = len({row.get("arm") for row in rows}) > 1
-
-    def named(some: Iterable[Mapping[str, Any]]) -> str:
-        def one(row: Mapping[str, Any]) -> str:
-            arm = f" under {quoted(row['arm'])}" if several else ""
-            return f"{quoted(row['workload'])}{arm} ({change(row['speedup'])})"
-
-        return listed([one(row) for row in some])
-
-    def sided(name: str) -> list[Mapping[str, Any]]:
-        found = [row for row in rows if row["verdict"] == name]
-        return sorted(found, key=lambda row: -row["speedup"])
-
-    gains, losses, open_ = sided("on"), sided("off"), sided("undecided")
-    parts = []
-    if gains:
-        parts.append(f"speculation pays for {named(gains)}")
-    if losses:
-        parts.append(f"costs time on {named(losses)}" if gains else
-                     f"speculation costs time on {named(losses)}")  # fmt: skip
-    text = " and ".join(parts)
-    if len(open_) > MOST_NAMED:
-        some = f"{len(open_)} of {len(rows)} pairs of a workload and an arm"
-        text = f"{text}; undecided for {some}" if text else f"undecided: {some}"
-    elif open_:
-        text = f"{text}; undecided for {named(open_)}" if text else f"undecided: {named(open_)}"
-    if not text:
-        lone = rows[0]["speedup_why"] or "no off arm to compare with"
-        return f"No verdict: {lone}."
-    text = text[0].upper() + text[1:] + "."
-    if open_ and not (gains or losses):
-        names = list(dict.fromkeys(name for row in open_ for name in row["reasons"]))
-        text += f" Why: {reasons(names)}."
-    if flips:
-        text += " One pooled figure would hide that the sign changes from workload to workload."
-    return text
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:]
+def hidden(row: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]) -> str:
+    """What the pooled figure of `row` hides, by the flips of its own arm; empty without one."""
+    for flip in flips:
+        if all(row[name] == flip[name] for name in POOLED):
+            return f"hides that {quoted(flip['gains'])} gains and {quoted(flip['loses'])} loses"
+    return ""
 
 
 def row_names(
@@ -184,9 +189,11 @@ def row_names(
 ) -> list[str]:
     """A short name for each row: `first`, and whatever of `also` tells rows apart.
 
-    What the others tell already is left out, the last of `also` first. `unique` numbers
-    names that are still alike.
+    What the others tell already is left out, the last of `also` first; but where real and
+    simulated rows stand together, each says which it is. `unique` numbers names that are
+    still alike.
     """
+    mixed = "simulated" in also and len({bool(row.get("simulated")) for row in rows}) > 1
 
     def told(names: Sequence[str]) -> int:
         return len({tuple(repr(row.get(name)) for name in (first, *names)) for row in rows})
@@ -194,7 +201,12 @@ def row_names(
     differs = [name for name in also if name != first]
     for name in reversed(differs.copy()):
         fewer = [other for other in differs if other != name]
-        if told(fewer) == told(differs):
+        if mixed and name == "simulated":
+            continue
+        # That the one arm was simulated and the other not doesn't say what they are called.
+        apart = {"simulated"} if mixed and name == "arm" else set()
+        pair = ([n for n in names if n not in apart] for names in (fewer, differs))
+        if len({told(names) for names in pair}) == 1:
             differs = fewer
     names = []
     for row in rows:
@@ -202,7 +214,7 @@ def row_names(
         for name in differs:
             value = row.get(name)
             if name == "simulated":
-                parts.append("simulated" if value else "real")
+                parts.append(made(value))
             else:
                 parts.append(label(value if value is None else str(value), 24))
         names.append(" · ".join(parts))
@@ -212,6 +224,22 @@ def row_names(
         seen[name] = seen.get(name, 0) + 1
         out.append(name if seen[name] == 1 or not unique else f"{name} ({seen[name]})")
     return out
+
+
+def made(simulated: bool | None) -> str:
+    """Which kind of data a row is of."""
+    return "simulated" if simulated else "real"
+
+
+def turn(prefill: bool) -> str:
+    """Which parts of a request its seconds are of."""
+    return "prefill and decode" if prefill else "decode alone"
+
+
+def turns(prefill: Iterable[bool]) -> str:
+    """What a chart or table of such seconds is about."""
+    known = set(prefill)
+    return "the decode of a request, without prefill" if known == {False} else "a whole request"
 
 
 def run_id(row: Mapping[str, Any]) -> str:
@@ -249,27 +277,3 @@ def ledger_answer(
     }
     found = [f"{number:,} {name}" for name, number in faults.items() if number]
     return f"{text}. " + (f"Kept apart: {listed(found)}." if found else "Nothing was kept out.")
-
-
-def rosetta_answer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The span of numbers that the same cycles give, from rows of rosetta.table."""
-    said = []
-    for key in dict.fromkeys((row["arm"], row["simulated"]) for row in rows):
-        own = {r["name"]: r for r in rows if (r["arm"], r["simulated"]) == key}
-        rates = [r for r in own.values() if r["kind"] == "ratio" and r["value"] is not None]
-        tau, arm = own["sglang_length"]["value"], quoted(key[0])
-        made = "simulated cycles" if key[1] else "cycles"
-        if tau is None or not rates:
-            said.append(f"The {made} of arm {arm} don't tell what these tools would print.")
-            continue
-        low, high = min(rates, key=_value), max(rates, key=_value)
-        said.append(
-            f"The {made} of arm {arm} emit {number(tau)} tokens each; the “acceptance” that "
-            f"tools would print for them goes from {percent(low['value'])} to "
-            f"{percent(high['value'])}."
-        )
-    return " ".join(said) or "No cycle of a treated arm is here, so no tool would print anything."
-
-
-def _value(row: Mapping[str, Any]) -> float:
-    return row["value"]
