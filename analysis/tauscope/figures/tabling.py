@@ -18,6 +18,7 @@ from tauscope.figures.drawing_types import TABLE
 
 MIME = TABLE
 HINT = 300  # characters; the whole query is in the figure's story
+LONG = 30  # characters; what is longer is a sentence, and wants room to wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,8 @@ def _cell(cell: Cell) -> str:
     kinds = ["unknown"] if cell.kind == "unknown" else []
     if cell.colour and len(cell.text) <= 24:
         kinds.append("whole")
+    if not cell.colour and len(cell.text) > LONG:
+        kinds.append("long")
     attributes = f' class="{" ".join(kinds)}"' if kinds else ""
     if cell.full and cell.full != cell.text:
         attributes += f' title="{escape(cell.full)}"'
