@@ -10,7 +10,7 @@ from logs import SPEED, START, TEN
 from tauscope import catalog
 from tauscope.errors import Problem
 from tauscope.ingest import source
-from tauscope.ingest.importer import Imported, import_log
+from tauscope.ingest.importer import Imported, Labels, import_log
 
 
 def put(root: Path, *paths: Path) -> Imported:
@@ -116,3 +116,17 @@ def test_a_rotation_whose_middle_came_in_first_is_refused(tmp_path: Path) -> Non
     with pytest.raises(Problem, match=f"log {middle} "):
         put(store, *parts)
     assert counted(store) == before
+
+
+@pytest.mark.parametrize("given", [{"workload": "other"}, {"tokens": 17}])
+def test_labels_of_a_beginning_do_not_reach_the_whole_log(tmp_path: Path, given: dict) -> None:
+    store, path = tmp_path / "store", tmp_path / "run.log"
+    path.write_text(TEN * 2)
+    whole = put(store, path).log_id
+    path.write_text(TEN)
+    (log,) = source.find([path])
+    tokens = given.get("tokens")
+    labels = Labels(workload=given.get("workload"))
+    with pytest.raises(Problem, match=f"is the beginning of log {whole}"):
+        import_log(log, store, labels, tokens=tokens)
+    assert import_log(log, store).status == "unchanged"

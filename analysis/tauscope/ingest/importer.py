@@ -124,6 +124,12 @@ def import_log(
         )
     if found.kind in (identity.SAME, identity.OLDER):
         runs = store.read_runs(root, found.log_id)
+        agrees = apply_labels(runs, labels).equals(runs) and tokens is None and max_tokens is None
+        if found.kind == identity.OLDER and not agrees:
+            raise Problem(
+                f"{log.name}: is the beginning of log {found.log_id}, which is in the store "
+                "already; what is given here would hold for all of that: use tauscope label"
+            )
         if _is_whole(root, runs, damaged):
             counts_given = {"tokens_exact": tokens, "max_tokens": max_tokens}
             read_again = found.kind == identity.SAME and (
@@ -317,7 +323,7 @@ def stored_counts(root: Path, runs: pl.DataFrame) -> tuple[dict[str, int], int |
         for outcome, count in part["outcome"].value_counts().iter_rows():
             counts[outcome] = counts.get(outcome, 0) + count
         known &= part["emitted"].null_count() == 0
-        emitted = (emitted or 0) + int(part["emitted"].sum())
+        emitted = (emitted or 0) + int(part["emitted"].cast(pl.Int64).sum())
     return counts, emitted if known else None
 
 
