@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -188,7 +190,7 @@ def test_a_failed_import_leaves_no_new_store(command: Command, tmp_path: Path) -
     for words in ((log, "--tokens", "256"), (nothing,), (tmp_path / "gone.log",)):
         code, _, err = command("import", *words, "--traces", place)
         assert (code, err.count("\n")) == (1, 1)
-        assert not place.parent.exists()
+        assert list(tmp_path.rglob("new*")) == [], list(place.rglob("*"))
     # A store that was there stays as it is.
     assert command("import", log, "--traces", place)[0] == 0
     before = sorted(place.rglob("*"))
@@ -216,3 +218,21 @@ def test_one_run_is_no_plural(command: Command, store: Path) -> None:
     add_run(store, "a", [[cycle("bet+")]], workload="w", arm="mtp1")
     _, out, _ = command("doctor", store)
     assert "1 run examined" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [b"import", b"x.log", b"--workload=\xff"],
+        [b"label", b"a-0", b"--workload", b"\xff"],
+        [b"record", b"--workload", b"\xff", b"--", b"true"],
+        [b"sql", b"select '\xff'"],
+        [b"metrics", b"--where", b"workload=\xff"],
+    ],
+)
+def test_words_that_are_no_utf8_are_one_line(words: list[bytes], traces: Path) -> None:
+    command = [sys.executable, "-c", "from tauscope.cli import main; main()", *words]
+    done = subprocess.run(command, cwd=traces, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr

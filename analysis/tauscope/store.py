@@ -101,6 +101,11 @@ def _writer() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="tauscope-writer")
 
 
+def settle() -> None:
+    """Wait until every part that was handed over is on the disk, or failed to get there."""
+    _writer().submit(int).result()
+
+
 class LogWriter:
     """Collects the rows of one log and commits them together.
 

@@ -119,8 +119,11 @@ def _unmake(root: Path, folders: list[Path], logs: list[Log]) -> None:
 
     Another import may be filling it by now: only what is of `logs` goes, and empty folders.
     """
+    from tauscope import store
+
     if root not in folders or not root.exists():
         return
+    store.settle()  # a log that failed may still be at its last part
     for log in logs:
         whole = hashlib.sha256()
         with contextlib.suppress(OSError, Problem):
