@@ -204,7 +204,7 @@ def test_the_commands_print_tables_and_json(command: Command, store3: Path) -> N
     assert len(json.loads(out)["routes"]) == 3
     code, out, err = command("cost", "--traces", store3)
     assert (code, err) == (0, "")
-    assert "break-even, as acceptance" in out
+    assert "break-even, as committed acceptance" in out
     _, out, _ = command("cost", "--traces", store3, "--json")
     assert {"costs", "steps", "breakeven", "waterfall", "bottlenecks", "modelled", "course",
             "paths", "positions", "over_time"} == set(json.loads(out))  # fmt: skip

@@ -145,9 +145,8 @@ class Sheet:
             want = max(map(cell_len, [head.lstrip(">"), *cells]))
             words = max(map(cell_len, head.lstrip(">").split(" ")))
             number = head.startswith(">")
-            need = max([words, *(map(cell_len, cells) if number else map(_longest, cells))])
             natural.append(want)
-            least.append(min(want, need))
+            least.append(max([words, *map(cell_len, cells)]) if number else min(want, NARROWEST))
         return natural, least
 
     def _parts(self, least: list[int], room: int) -> Iterator[list[int]]:
@@ -192,14 +191,11 @@ class Sheet:
 
 def cell_len(text: str) -> int:
     """Places that `text` takes on a terminal: Chinese takes two each."""
+    if text.isascii():
+        return len(text)
     from rich import cells
 
     return cells.cell_len(text)
-
-
-def _longest(text: str) -> int:
-    """What a text column needs: its longest word, or less where a word is very long."""
-    return min(NARROWEST, max(map(cell_len, text.split(" "))))
 
 
 def _total(widths: Sequence[int]) -> int:
