@@ -173,13 +173,107 @@ def test_an_unknown_kind_is_named() -> None:
         {"truncated": "perhaps"},
         {"pos": 1e300},
         {"drafted": [1]},
+        {"emitted": "2"},
+        {"emitted": True},
+        {"wall_ms": "28.5"},
+        {"wall_ms": False},
+        {"margin": "nan"},
+        {"threshold": "-inf"},
+        {"t_ms": "inf"},
+        {"margin": float("nan")},
+        {"wall_ms": float("inf")},
+        {"margin": 1e308},
+        {"t_ms": -1e308},
+        {"truncated": "true"},
+        {"truncated": 1},
+        {"path": 5},
+        {"path": ["micro"]},
+        {"request": -1},
+        {"request": "0"},
+        {"pos": -5},
+        {"run": 5},
+        {"kind": True},
+        {"tauscope": "1"},
     ],
+    ids=str,
 )
 def test_a_value_of_the_wrong_type_makes_a_line_unfit(fields: dict) -> None:
     _, got = read(HEADER, with_field(BET, **fields), BET)
     assert got.cycles.height == 1
     assert of(got.runs, "unfit_lines") == [(1,)]
     assert got.runs["unfit_examples"].item()[0]["line"] == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"decode_ms": "nan"},
+        {"decode_ms": float("nan")},
+        {"decode_ms": -1.0},
+        {"decode_ms": 1e308},
+        {"prefill_ms": "inf"},
+        {"prefill_ms": -0.5},
+        {"prefill_ms": 1e9},
+        {"generated_tokens": -2},
+        {"generated_tokens": "2"},
+        {"generated_tokens": True},
+        {"prompt_tokens": -1},
+        {"cached_tokens": -1},
+        {"request": -1},
+        {"finish": 1},
+    ],
+    ids=str,
+)
+def test_numbers_of_a_request_are_checked(fields: dict) -> None:
+    kind = BEGIN if {"prompt_tokens", "cached_tokens"} & set(fields) else END
+    _, got = read(HEADER, BET, with_field(kind, **fields))
+    assert of(got.runs, "unfit_lines") == [(1,)]
+    assert of(got.requests, "generated_tokens", "prompt_tokens", "prefill_ms", "decode_ms") == [
+        (None,) * 4
+    ]
+
+
+@pytest.mark.parametrize("fields", [{"ctx": -1}, {"draft_depth": -1}, {"pid": -1}, {"arm": 5}])
+def test_numbers_of_a_header_are_checked(fields: dict) -> None:
+    _, got = read(with_field(HEADER, **fields), BET)
+    assert of(got.runs, "unfit_lines", "model") == [(1, None)]
+
+
+def test_a_wrong_type_is_found_however_its_name_is_written() -> None:
+    _, got = read(HEADER, BET.replace('"emitted":2', '"emit\\u0074ed" : "2"'), BET)
+    assert of(got.runs, "unfit_lines") == [(1,)]
+
+
+def test_types_of_what_is_not_known_are_free() -> None:
+    line = with_field(BET, more={"emitted": "2", "wall_ms": True}, note='"emitted":"2"\\')
+    _, got = read(HEADER, line)
+    assert of(got.runs, "unfit_lines") == [(0,)]
+    assert of(got.cycles, "emitted", "wall_ms") == [(2, 28.5)]
+
+
+def test_empty_texts_are_nothing() -> None:
+    begin = with_field(BEGIN, workload="", prompt_id=" ", engine_id="")
+    _, got = read(with_field(HEADER, arm="", machine="\t"), begin, with_field(BET, path=""))
+    assert of(got.runs, "arm", "machine", "unfit_lines") == [(None, None, 0)]
+    assert of(got.requests, "workload", "prompt_id") == [(None, None)]
+    assert of(got.cycles, "path") == [(None,)]
+
+
+def test_a_time_that_can_not_be_is_refused() -> None:
+    _, got = read(HEADER, with_field(BET, wall_ms=1e308), with_field(BET, draft_ms=-1), BET)
+    assert got.cycles["wall_ms"].to_list() == [28.5]
+    assert got.refused["reason"].to_list() == ["wall_ms 1e+308 is no time", "draft_ms -1.0 < 0"]
+
+
+def test_counts_that_fill_their_type_are_added_without_wrapping() -> None:
+    most = 2**31 - 1
+    full = with_field(BET, verified=most - 1, drafted=most - 1, accepted=most - 1, emitted=most)
+    _, got = read(HEADER, BEGIN, full, full, END.replace(',"generated_tokens":2', ""))
+    assert of(got.requests, "generated_tokens") == [(2 * most,)]
+    over = with_field(full, free_checked=most, free_accepted=most, drafted=most)
+    _, got = read(HEADER, over)
+    (reason,) = got.refused["reason"]
+    assert reason == f"free_checked {most} + verified {most - 1} > drafted {most}"
 
 
 def test_rows_that_break_the_ledger_are_refused_with_the_reason() -> None:
@@ -189,7 +283,8 @@ def test_rows_that_break_the_ledger_are_refused_with_the_reason() -> None:
         "emitted 3 is not 1 + free_accepted 0 + accepted 1 + resampled 0",
         "accepted 2 > verified 1",
     ]
-    assert of(got.runs, "refused_rows") == [(2,)]
+    # Their cycles are missing from every count.
+    assert of(got.runs, "refused_rows", "hidden_cycles") == [(2, True)]
 
 
 def test_unfit_lines_before_any_run_wait_for_one() -> None:

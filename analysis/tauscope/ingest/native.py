@@ -13,12 +13,14 @@ line without an end and the next one is glued to it. What is no whole record is
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 import duckdb
 import polars as pl
 
+from tauscope.ingest.ledger import TIME_LIMIT, TIMES
 from tauscope.schema import OUTCOMES
 from tauscope.trace import FORMAT
 
@@ -43,7 +45,15 @@ _TEXT = (
 )  # fmt: skip
 _FLAG = ("truncated", "replayed")
 # What a format newer than ours may still be asked: whose line it is, and when.
+_NAMED = ("tauscope", "kind", "run")
 _IDENTITY = ("request", "t_ms")
+# Never below 0. Counts and times of a cycle are the ledger's to judge, which says what is wrong.
+_UNSIGNED = (
+    "request", "pos", "pid", "unix_ms", "ctx", "prompt_tokens", "cached_tokens",
+    "generated_tokens", "draft_depth",
+)  # fmt: skip
+# The writer takes numbers from here on for unknown; sums of less stay finite.
+_REAL_LIMIT = 2.0**43
 
 RECORD: dict[str, pl.DataType] = {
     "line": pl.Int64(),
@@ -63,6 +73,31 @@ _TYPES = {"tauscope": "DOUBLE", "kind": "VARCHAR", "run": "VARCHAR"} | (
     | dict.fromkeys(_TEXT, "VARCHAR")
     | dict.fromkeys(_FLAG, "BOOLEAN")
 )
+_FITTING = {
+    "DOUBLE": "'UBIGINT', 'BIGINT', 'UHUGEINT', 'HUGEINT', 'DOUBLE', 'NULL'",
+    "VARCHAR": "'VARCHAR', 'NULL'",
+    "BOOLEAN": "'BOOLEAN', 'NULL'",
+}
+# DuckDB takes "nan" and true for numbers and 5 for a text. Looking up every type would cost
+# half as much as reading; what this matches, and nothing else, may hold such a value.
+_DOUBTFUL = r"\\|" + "|".join(
+    rf'"(?:{"|".join(name for name in _TYPES if _TYPES[name] == kind)})"\s*:\s*[^{first}\s]'
+    for kind, first in (("DOUBLE", "-0-9n"), ("VARCHAR", '"n'), ("BOOLEAN", "tfn"))
+)
+
+
+def _typed(names: Iterable[str]) -> str:
+    return " AND ".join(
+        f"COALESCE(json_type(text, '$.{name}') IN ({_FITTING[_TYPES[name]]}), TRUE)"
+        for name in names
+    )
+
+
+_TYPED = f"""
+    SELECT line, piece, {_typed(_TYPES)} AS typed, {_typed(_NAMED)} AS named,
+           {_typed(_IDENTITY)} AS placed
+    FROM doubtful
+"""
 # Every known name, so that a merge patch with it leaves what is unknown.
 _WITHOUT = json.dumps(dict.fromkeys(_TYPES))
 _READ = """
@@ -103,8 +138,9 @@ def parse_native(lines: pl.DataFrame) -> Native:
     """Lines (line: Int64, text: String) of a log to the native records in them.
 
     Text before the first marker of a line is another writer's and not looked at.
-    Values that have the wrong type make a line unfit; fields that are not known
-    here go into `extra`. A record of a newer format keeps its place, its fields
+    Values that have the wrong type, are not finite, or are below 0 where that means
+    nothing, make a line unfit; empty texts are nulls; fields that are not known here
+    go into `extra`. A record of a newer format keeps its place, its fields
     all in `extra`: what they mean by then is not known.
     """
     pieces = _pieces(lines)
@@ -115,39 +151,67 @@ def parse_native(lines: pl.DataFrame) -> Native:
         odd = read.filter(pl.col("valid") & (pl.col("keys") != pl.col("found")))
         connection.register("odd", odd.select("line", "piece", "text").to_arrow())
         rest = connection.sql(_ODD, params={"without": _WITHOUT}).pl()
-    read = read.join(rest, on=["line", "piece"], how="left", maintain_order="left")
-    whole = [pl.col(name) for name in _WHOLE + _LONG]
-    limits = [pl.lit(2.0**31)] * len(_WHOLE) + [pl.lit(2.0**53)] * len(_LONG)
+        doubtful = read.filter(pl.col("valid") & pl.col("text").str.contains(_DOUBTFUL))
+        connection.register("doubtful", doubtful.select("line", "piece", "text").to_arrow())
+        types = connection.sql(_TYPED).pl()
+    for more in (rest, types):
+        read = read.join(more, on=["line", "piece"], how="left", maintain_order="left")
+    read = read.with_columns(pl.col("typed", "named", "placed").fill_null(True))
+    sound = _sound()
     fits = pl.all_horizontal(
-        pl.col("valid"),
+        pl.col("valid", "typed"),
         pl.col("tauscope") >= 1,
         pl.col("kind").is_not_null(),
         pl.col("run").is_not_null(),
         pl.col("request").is_not_null() | ~pl.col("kind").is_in(("request", "end")),
         pl.coalesce("known", pl.col("keys")) == pl.col("found"),
-        *(
-            ((value == value.floor()) & (value.abs() < limit)).fill_null(True)
-            for value, limit in zip(whole, limits, strict=True)
-        ),
+        *sound.values(),
     )
     newer = (pl.col("tauscope") > FORMAT).fill_null(False)
     # Of a newer format only the identity was asked for; a changed type is no fault there.
-    named = pl.col("valid") & pl.col("kind").is_not_null() & pl.col("run").is_not_null()
+    named = pl.all_horizontal(
+        pl.col("valid", "named"), pl.col("kind").is_not_null(), pl.col("run").is_not_null()
+    )
     read = read.with_columns(fits=(fits | (newer & named)).fill_null(False), newer=newer)
     unfit = read.filter(~pl.col("fits")).select("line", "text")
     good = read.filter("fits")
     known = pl.col("kind").is_in(KINDS)
     extra = pl.when("newer").then("text").when(pl.col("extra") != "{}").then("extra")
     hidden = [name for name in RECORD if name in _TYPES and name not in ("kind", "run", *_IDENTITY)]
-    records = good.filter(known).with_columns(
-        extra.alias("extra"),
-        *(pl.when(~pl.col("newer")).then(name).alias(name) for name in hidden),
+    records = (
+        good.filter(known)
+        .with_columns(
+            extra.alias("extra"),
+            *(pl.when(~pl.col("newer")).then(name).alias(name) for name in hidden),
+            *(pl.when(sound[name] & pl.col("placed")).then(name).alias(name) for name in _IDENTITY),
+        )
+        .with_columns(
+            pl.when(pl.col(name).str.strip_chars() != "").then(name).alias(name) for name in _TEXT
+        )
     )
     return Native(
         records.select(pl.col(name).cast(dtype) for name, dtype in RECORD.items()),
         unfit,
         good.filter(~known).select("line", "run", "kind"),
     )
+
+
+def _sound() -> dict[str, pl.Expr]:
+    """Whether a number can be what it is called, by name; what isn't known can."""
+    sound = {}
+    for name in _WHOLE + _LONG:
+        value, limit = pl.col(name), 2.0**31 if name in _WHOLE else 2.0**53
+        sound[name] = (value == value.floor()) & (value.abs() < limit)
+    for name in _REAL:
+        # Any other time of a cycle is the ledger's to refuse.
+        value = pl.col(name)
+        sound[name] = value.is_finite() if name in TIMES else value.abs() < _REAL_LIMIT
+    for name in _UNSIGNED:
+        sound[name] &= pl.col(name) >= 0
+    of_request = pl.col("kind").is_in(("request", "end"))
+    for name in ("prefill_ms", "decode_ms"):
+        sound[name] &= ~of_request | pl.col(name).is_between(0, TIME_LIMIT, closed="left")
+    return {name: fits.fill_null(True) for name, fits in sound.items()}
 
 
 @cache

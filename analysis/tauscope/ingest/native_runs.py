@@ -129,7 +129,10 @@ class NativeReader:
         """Rows of the requests that these records begin, continue or end."""
         keys = ["run_id", "request_id"]
         emitted = cycles.select(
-            *keys, "emitted", "line", unknown=pl.col("emitted").is_null().cast(pl.Int64)
+            *keys,
+            pl.col("emitted").cast(pl.Int64),
+            "line",
+            unknown=pl.col("emitted").is_null().cast(pl.Int64),
         )
         ends = pl.col("kind") == "end"
         lines = records.filter(pl.col("kind").is_in(("request", "end"))).select(
@@ -209,9 +212,9 @@ class NativeReader:
             lines.unique().select(
                 "run_id", lines=pl.lit(1, pl.Int64), first_line="line", last_line="line"
             ),
-            # A trace has a record for every cycle.
+            # A trace has a record for every cycle; a refused one is missing.
             cycles.select("run_id", drafting=drafts, judging=judged, hidden_cycles=pl.lit(False)),
-            refused.select("run_id", refused_rows=pl.lit(1, pl.Int64)),
+            refused.select("run_id", refused_rows=pl.lit(1, pl.Int64), hidden_cycles=pl.lit(True)),
             unfit.select(
                 "run_id",
                 unfit_lines=pl.lit(1, pl.Int64),
