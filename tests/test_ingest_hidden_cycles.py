@@ -15,6 +15,8 @@ DSPARK = (
     "ds4: dspark timing drafted=5 verify=4 verified=2 decode=9.000 ms draft=2.000 ms "
     "verify=30.000 ms total=41.000 ms"
 )
+BROKEN = HIT.replace("committed=2", "committed=9")
+QWEN_BROKEN = QWEN.replace("target_tokens=4", "target_tokens=9")
 TIMED = [FOLD, CONF_HIT, HIT, LOST]  # 1 + 1 + 3 + 2 tokens
 
 
@@ -36,6 +38,10 @@ TIMED = [FOLD, CONF_HIT, HIT, LOST]  # 1 + 1 + 3 + 2 tokens
         pytest.param([QWEN], None, False, id="qwen"),
         pytest.param([GLM], None, False, id="glm"),
         pytest.param([DSPARK], None, None, id="dspark"),
+        pytest.param([*TIMED, MISS, BROKEN], None, True, id="a refused row"),
+        pytest.param([*TIMED, BROKEN], 7, True, id="a refused row beside a count that adds up"),
+        pytest.param([BROKEN], 2, True, id="a refused row only"),
+        pytest.param([QWEN, QWEN_BROKEN], None, True, id="qwen, a refused row"),
         pytest.param([], None, None, id="no cycles"),
         pytest.param([], 40, None, id="no cycles, counted"),
     ],

@@ -57,7 +57,8 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 _SUMMED = tuple(m.name for m in METRICS if m.name != "ms_per_token")
 HIDDEN = (
     "cycles may be missing from the log: record with DS4_MTP_TIMING=1 and DS4_MTP_SPEC_LOG=1, "
-    "or import with --tokens N where the log holds one request"
+    "or import with --tokens N where the log holds one request and its cycles add up to N; a "
+    "refused row and a log that its engine truncated make it so too"
 )
 COUNTS = (
     "requests", "requests_with_cycles", "cycles", *schema.OUTCOMES, "warmup_cycles",

@@ -26,7 +26,7 @@ class Rows:
         for name, count in batch.cycles["outcome"].value_counts().iter_rows():
             self.outcomes[name] = self.outcomes.get(name, 0) + count
         self.cycles += batch.cycles.height
-        self._emitted += int(batch.cycles["emitted"].sum() or 0)
+        self._emitted += int(batch.cycles["emitted"].cast(pl.Int64).sum() or 0)
         self._emitted_known &= batch.cycles["emitted"].null_count() == 0
         if batch.requests.height:
             self._requests.append(batch.requests)

@@ -77,8 +77,11 @@ class Run:
 
         On the legacy path a miss and a fold each need a switch of their own to be
         printed. That both were on, or an exact count of tokens that the cycles add
-        up to, shows that none is missing (ds4-logs.md, dark cycles).
+        up to, shows that none is missing (ds4-logs.md, dark cycles). A refused row is a
+        cycle that is missing from the counts, in any dialect.
         """
+        if self.refused:
+            return True
         if not self.cycles:
             return None
         if self.silent and not (self.timed and (self.miss_lines or self._adds_up)):
@@ -168,7 +171,7 @@ def count_cycles(runs: dict[int, Run], good: pl.DataFrame, refused: pl.DataFrame
     timing = [int(r) for r in (Rule.FOLD, Rule.MICRO, Rule.DECODE2, Rule.SEQ, Rule.COMBINED)]
     table = good.group_by("run").agg(
         pl.len().alias("cycles"),
-        pl.col("emitted").sum(),
+        pl.col("emitted").cast(pl.Int64).sum(),
         pl.col("emitted").null_count().alias("uncounted"),
         (~outcome.is_in(["bypassed", "undrafted", "unlogged"])).sum().alias("speculated"),
         (outcome == "missed").sum().alias("misses"),

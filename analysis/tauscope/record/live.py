@@ -65,13 +65,15 @@ def sums(cycles: pl.DataFrame, busy_s: float = 0.0) -> Sums:
     """Sums over rows of `cycles`; one unknown value makes its sum unknown."""
     kept = pl.col("outcome") != "fallback"
     unknown = pl.col("outcome") == "unknown"
+    # Counts are Int32, and so would their sums be.
+    wide = {name: pl.col(name).cast(pl.Int64) for name in ("emitted", "verified", "accepted")}
     exact = [
-        pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name)
-        for name in ("emitted", "wall_ms")
+        pl.when(value.null_count() == 0).then(value.sum()).alias(name)
+        for name, value in (("emitted", wide["emitted"]), ("wall_ms", pl.col("wall_ms")))
     ]
     paid = [
-        pl.when(pl.col(name).filter(kept).null_count() == 0)
-        .then(pl.col(name).filter(kept).sum())
+        pl.when(wide[name].filter(kept).null_count() == 0)
+        .then(wide[name].filter(kept).sum())
         .alias(name)
         for name in ("verified", "accepted")
     ]
