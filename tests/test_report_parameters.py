@@ -8,7 +8,8 @@ import pytest
 from report_stores import build
 from test_report_failures import notebook
 
-from tauscope.batch import params, report
+from tauscope import notebook as opener
+from tauscope.batch import index, params, report
 from tauscope.errors import Problem
 
 DECLARED = """traces: list = []  # stores
@@ -101,3 +102,37 @@ def test_the_clones_notebooks_declare_what_each_takes() -> None:
     for source in params.find([]):
         assert source.parameters["traces"].type == "list"
     assert params.find([])[0].name == "workloads"
+
+
+def test_a_page_says_what_chose_its_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = 'traces: list = []  # stores\nchosen_by: str = ""  # what named them'
+    path = notebook(tmp_path, "hears", "print(chosen_by)", parameters=declared)
+    store = build("empty", tmp_path / "store")
+    monkeypatch.setenv("TAUSCOPE_TRACES", str(store))
+    made = report.make(out=tmp_path / "out", notebooks=[str(path)])
+    (page,) = made.pages
+    assert page["parameters"]["chosen_by"] == "$TAUSCOPE_TRACES"
+    assert "$TAUSCOPE_TRACES" in (made.folder / page["file"]).read_text(encoding="utf-8")
+    with pytest.raises(Problem, match="--traces"):
+        typed(path, "chosen_by=me")
+
+
+def test_stores_named_in_the_cell_itself_are_said_to_be(tmp_path: Path) -> None:
+    store = build("empty", tmp_path / "store")
+    assert opener.open_traces([store]).origin == "the notebook's parameters"
+    assert opener.open_traces([store], "--traces").origin == "--traces"
+
+
+def test_the_pages_of_one_value_are_one_card() -> None:
+    about = ("", "", "workload: chat", "workload: chat", "workload: code")
+    pages = [
+        {"slug": f"p{number}", "file": f"p{number}.html", "title": f"T{number}", "about": text,
+         "question": "Why?", "seconds": 1.0, "why": "first time", "made": "now", "error": ""}
+        for number, text in enumerate(about)
+    ]  # fmt: skip
+    nothing = {"answer": "a", "verdicts": [], "flips": [], "pooled": [], "bottlenecks": [],
+               "runs": [], "damaged": []}  # fmt: skip
+    text = index.html(nothing, pages, made="now", origin="o", stores=["s"], seconds=1.0, files=[])
+    assert text.count("<li data-item>") == 4
+    assert text.count("workload: chat") == 1
+    assert all(f'href="p{number}.html"' in text for number in range(5))
