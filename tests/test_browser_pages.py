@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PHONE, browser, opened  # noqa: F401
+from browsing import DESK, PHONE, browser, opened  # noqa: F401
 from conftest import Command
 from notebook_runs import executed
 from report_stores import NOTEBOOKS, SCENARIOS, build, real_store
@@ -218,3 +218,28 @@ def test_real_logs_are_drawn(
         assert "simulated" not in watch.page.locator("body > header").text_content()
         assert watch.said == []
         watch.page.context.close()
+
+
+def test_a_phone_shows_the_reason_below_its_row(
+    reports: dict[str, Path], browser: Any,  # noqa: F811
+) -> None:  # fmt: skip
+    page = opened(browser, reports["sample"] / "workloads.html", size=PHONE).page
+    row = page.locator("#table-speedup tbody tr").first
+    whole = row.evaluate("r => r.getBoundingClientRect().right <= innerWidth")
+    assert whole
+    why, speed = row.locator("td").last, row.locator("td").nth(1)
+    assert why.bounding_box()["y"] > speed.bounding_box()["y"]
+    assert why.get_attribute("data-head") == "why"
+    page.context.close()
+
+
+def test_row_names_cut_short_on_a_chart_stay_apart(
+    reports: dict[str, Path], browser: Any,  # noqa: F811
+) -> None:  # fmt: skip
+    for size in (DESK, PHONE):
+        page = opened(browser, reports["hostile"] / "ledger.html", size=size).page
+        axis = page.locator("#chart-stages svg .role-axis-label").last
+        # Of two labels of 10,000 characters only the hash, in the middle, tells them apart.
+        names = [n for n in axis.locator("text").all_text_contents() if not n.startswith("xx")]
+        assert len(set(names)) == len(names) > 5
+        page.context.close()
