@@ -10,7 +10,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from standin import alive, cycle_lines, engine, journal, log_of, recorder, tauscope, wait_for
+from standin import (
+    alive,
+    cycle_lines,
+    engine,
+    journal,
+    journal_size,
+    log_of,
+    recorder,
+    tauscope,
+    wait_for,
+)
 
 from tauscope import catalog
 from tauscope.record import marker
@@ -29,14 +39,6 @@ def only_marker(store: Path) -> marker.Marker | None:
 def started(store: Path) -> marker.Marker:
     """The marker of the one recording, once it names the engine."""
     return wait_for(lambda: (m := only_marker(store)) and m.engine_pid and m)
-
-
-def written(store: Path) -> int:
-    path = journal(store)
-    try:
-        return path.stat().st_size if path else 0
-    except FileNotFoundError:
-        return 0
 
 
 def kill(pid: int) -> None:
@@ -72,7 +74,7 @@ def killed_once(seed: int, log: Path, store: Path) -> None:
     )  # fmt: skip
     known = started(store)
     at = rng.randrange(size)
-    wait_for(lambda: written(store) >= at or process.poll() is not None)
+    wait_for(lambda: journal_size(store) >= at or process.poll() is not None)
     if who in ("recorder", "both"):
         kill(process.pid)
     if who in ("engine", "both"):
@@ -101,7 +103,7 @@ def test_the_next_command_says_what_it_recovered_and_then_answers(
     process = recorder(store, engine(), "--log", log, "--gate", 402, gate)
     known = started(store)
     size = len(b"".join(log.read_bytes().splitlines(keepends=True)[:402]))
-    wait_for(lambda: written(store) == size)
+    wait_for(lambda: journal_size(store) == size)
     kill(process.pid)
     process.wait()
 
@@ -180,7 +182,7 @@ def test_two_commands_recover_one_recording_once(store: Path, tmp_path: Path) ->
     process = recorder(store, engine(), "--log", log, "--gate", 1800, tmp_path / "gate")
     known = started(store)
     size = len(b"".join(log.read_bytes().splitlines(keepends=True)[:1800]))
-    wait_for(lambda: written(store) == size)
+    wait_for(lambda: journal_size(store) == size)
     kill(process.pid)
     kill(known.engine_pid)
     process.wait()

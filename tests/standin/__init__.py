@@ -21,6 +21,7 @@ from native_build import build
 
 from tauscope import schema
 from tauscope.ingest import importer, source
+from tauscope.record.journal import HEAD
 
 HERE = Path(__file__).resolve().parent
 # A line that is a cycle by itself, whole to its end: independent of the parser.
@@ -91,9 +92,10 @@ def journal(store: Path) -> Path | None:
 
 
 def journal_size(store: Path) -> int:
+    """Bytes that the engine wrote to the journal so far."""
     path = journal(store)
     try:
-        return path.stat().st_size if path else 0
+        return max(0, path.stat().st_size - len(HEAD)) if path else 0
     except FileNotFoundError:
         return 0
 

@@ -23,7 +23,8 @@ def complete(take: Take, state: str, notes: list[str]) -> Totals | None:
 
     While someone does (a child of the engine, an engine that outlived its recorder), the
     marker stays, `state` becomes `recording`, and a later command goes on from there.
-    What there is to say goes to `notes`.
+    What there is to say goes to `notes`. A log that its engine truncated is never complete:
+    its state is `recovered`.
 
     Returns None when the log says nothing of speculation, speed or requests: then no run
     is kept, the packed log is. Raises what a store that can't be written raises.
@@ -49,6 +50,8 @@ def complete(take: Take, state: str, notes: list[str]) -> Totals | None:
         )
     take.pack()
     output = journal.output_of(root, log_id)
+    if take.marker.truncated:
+        state = "recovered"
     if take.says_something():
         output_hash = _hash(output)
         totals = take.commit(state, output_hash)

@@ -2,11 +2,17 @@
 
 The engine's standard error *is* this file (and its native trace goes there too, for the
 parser to tell apart), so nothing here can block, slow or kill the engine, and what it wrote
-survives us. The engine holds the file
-open all the time, so the file is never renamed, truncated or rewritten. A long journal
-rolls instead: what is new is appended to the compressed copy as one more zstd frame, and
-only then is its room in the journal given back to the disk as a hole. Offsets stay, no
-byte is ever in neither place, and a disk that knows no holes merely keeps both.
+survives us. The engine holds the file open all the time, so we never rename, truncate or
+rewrite it. A long journal rolls instead: what is new is appended to the compressed copy as
+one more zstd frame, and only then is its room in the journal given back to the disk as a
+hole. Offsets stay, no byte is ever in neither place, and a disk that knows no holes merely
+keeps both.
+
+The engine can truncate it: on Linux `> /dev/stderr` opens the file anew and empties it. So
+offsets count what was read, not what the file holds: `base` is the offset of its first
+byte, and a truncation moves it. The first line is ours, no part of the log: where it is
+gone, the file was truncated, however much it has grown since. What was read and isn't in
+the copy yet is kept here, compressed, until it is.
 """
 
 from __future__ import annotations
@@ -25,6 +31,10 @@ from tauscope.record.marker import Marker
 
 BLOCK = 4 << 20
 PACKED = ".log.zst"
+HEAD = b"tauscope: the journal of a recording\n"
+# So many of its first bytes tell a file from what it is after a truncation; never hollowed out.
+KNOWN = 64
+_PAGE = 4096
 
 
 def path_of(root: Path, log_id: str) -> Path:
@@ -45,7 +55,16 @@ class Journal:
         self.copy = self.path.with_name(f"{marker.log_id}{PACKED}")
         self._marker = marker
         self._descriptor = -1
-        self._hollow = 0
+        self._hollow = _PAGE
+        self.base = marker.base
+        self.truncations = 0
+        self._known = HEAD if marker.base < 0 else b""
+        self._in_line = False
+        self._begin_frame()
+
+    def _begin_frame(self) -> None:
+        self._kept, self._frames = 0, []
+        self._frame = zstandard.ZstdCompressor(level=3).compressobj()
 
     def create(self) -> int:
         """Make the journal and give a descriptor for the engine, locked for as long as it,
@@ -53,79 +72,112 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self.path, flags, 0o666)
-        markers.hold(descriptor)
+        try:
+            markers.hold(descriptor)
+            os.write(descriptor, HEAD)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self.base = self._marker.base = -len(HEAD)
+        self._known = HEAD
         return descriptor
 
     def size(self) -> int:
         """Bytes written so far; 0 while the file isn't there."""
+        return self.base + os.fstat(self._descriptor).st_size if self._is_open() else 0
+
+    def _is_open(self) -> bool:
         if self._descriptor < 0:
             try:
                 self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                return 0
-        return os.fstat(self._descriptor).st_size
+                return False
+        return True
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes from `offset`, of what the journal itself still holds."""
-        if self.size() <= offset:
+        """At most `size` bytes from `offset`, the end of what was read before.
+
+        When the journal was truncated since, these are its new first bytes, on a line of
+        their own, and `truncations` has grown by one.
+        """
+        if not self._is_open():
             return b""
-        return os.pread(self._descriptor, size, offset)
+        known = os.pread(self._descriptor, len(self._known), 0)
+        at = offset - self.base
+        mended = b""
+        if known != self._known or os.fstat(self._descriptor).st_size < at:
+            self.truncations += 1
+            mended = b"\n" if self._in_line else b""
+            self.base, at, self._known = offset + len(mended), 0, b""
+        block = os.pread(self._descriptor, size, at)
+        if len(self._known) < KNOWN and self._known != HEAD:
+            self._known = os.pread(self._descriptor, min(KNOWN, at + len(block)), 0)
+        if mended or block:
+            self._in_line = (mended + block)[-1:] != b"\n"
+        return mended + block
+
+    def keep(self, data: bytes) -> None:
+        """Remember bytes for the next `pack`: a truncated journal has them no more."""
+        self._kept += len(data)
+        self._frames.append(self._frame.compress(data))
 
     def blocks(self, size: int = BLOCK) -> Iterator[bytes]:
         """All bytes up to the journal's present end, packed ones first.
 
         Raises OSError or zstandard.ZstdError when the copy is broken.
         """
-        yield from _unpacked(self.copy, self._marker.archived)
-        offset, end = self._marker.archived, self.size()
-        while offset < end and (block := self.read(offset, min(size, end - offset))):
+        offset, end = self._marker.archived, None
+        for block in _unpacked(self.copy, offset):
+            self._in_line = block[-1:] != b"\n"
+            yield block
+        while (end is None or offset < end) and (block := self.read(offset, size)):
+            # What is written meanwhile is not waited for.
+            end = self.size() if end is None else end
             offset += len(block)
             yield block
 
     def sync(self) -> None:
         """Put what was written on the disk."""
-        if self.size():
+        if self._is_open():
             os.fsync(self._descriptor)
 
-    def pack(self, upto: int) -> None:
-        """Append the bytes before `upto` that aren't in the copy yet as a frame of their own.
+    def pack(self) -> None:
+        """Append the kept bytes to the copy as a frame of their own.
 
         A kill at any moment leaves the copy as the marker describes it, or longer: the
         next `pack` cuts it back first. Raises OSError, then with nothing changed.
         """
         marker = self._marker
-        if upto <= marker.archived and self.copy.exists():
+        if not self._kept and self.copy.exists():
             return
+        self._frames.append(self._frame.flush())
+        self._frame = zstandard.ZstdCompressor(level=3).compressobj()
         with self.copy.open("ab") as handle:
             handle.truncate(marker.packed)
             try:
-                with zstandard.ZstdCompressor(level=3).stream_writer(
-                    handle, closefd=False
-                ) as writer:
-                    offset = marker.archived
-                    while offset < upto:
-                        block = self.read(offset, min(BLOCK, upto - offset))
-                        if not block:
-                            raise OSError(f"{self.path}: shorter than it was")
-                        writer.write(block)
-                        offset += len(block)
+                handle.writelines(self._frames)
                 handle.flush()
                 os.fsync(handle.fileno())
                 packed = handle.tell()
             except OSError:
                 handle.truncate(marker.packed)
                 raise
-        marker.archived, marker.packed = upto, packed
+        marker.archived, marker.packed = marker.archived + self._kept, packed
+        self._begin_frame()
         markers.save(self.root, marker)
 
     def hollow(self, upto: int) -> None:
-        """Give the room of packed bytes before `upto` back to the disk, where it can."""
-        upto = min(upto, self._marker.archived) // 4096 * 4096
-        if upto <= self._hollow:
+        """Give the room of packed bytes before `upto` back to the disk, where it can.
+
+        A journal that was truncated keeps its room: its readers are not all as far.
+        """
+        upto = (min(upto, self._marker.archived) - self.base) // _PAGE * _PAGE
+        if upto <= self._hollow or self._marker.truncated:
             return
         descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            punch(descriptor, self._hollow, upto - self._hollow)
+            if os.pread(descriptor, len(self._known), 0) == self._known:
+                punch(descriptor, self._hollow, upto - self._hollow)
             self._hollow = upto
         finally:
             os.close(descriptor)

@@ -29,7 +29,8 @@ class Marker(msgspec.Struct, kw_only=True):
 
     `archived` bytes of the journal are in its compressed copy, which has `packed` bytes.
     `takes` numbers the passes over the journal; `seen` is its size at the end of the last
-    one that an engine outlived.
+    one that an engine outlived. `base` is the offset of the journal's first byte (below 0:
+    it begins with a line of ours), `truncated` how often the engine was seen to empty it.
     """
 
     log_id: str
@@ -49,6 +50,8 @@ class Marker(msgspec.Struct, kw_only=True):
     seen: int = 0
     archived: int = 0
     packed: int = 0
+    base: int = 0
+    truncated: int = 0
 
 
 def path_of(root: Path, log_id: str) -> Path:

@@ -145,6 +145,7 @@ class _Recording:
         self.mirrors: list[Mirror] = []
         self.output: Path | None = None
         self._said = False
+        self._told_truncated = False
         self._again_at = 0.0
         self._ended = threading.Event()
 
@@ -232,7 +233,7 @@ class _Recording:
             code = self.engine.poll()
             if code is not None and not end:
                 # What others go on writing after the engine's end is not waited for.
-                end = self.journal.size() + 1
+                end = (self.take.journal if self.take else self.journal).size() + 1
             for number in self._signals():
                 self.passed_on.append(number)
                 self.engine.pass_on(number)
@@ -277,6 +278,7 @@ class _Recording:
             return 0
         try:
             got = self.take.look(now - self.began)
+            self._tell_truncated()
             if self.take.waiting_bytes >= PARSE_BYTES:
                 self.gauge.take(self.take.parse(), now)
         except Exception as error:  # whatever it is: the engine and its journal go first
@@ -311,6 +313,15 @@ class _Recording:
             self._say(
                 f"{self.root}: cycles can't be committed ({reason(error)}); the engine goes on "
                 "and its journal is kept: free some room"
+            )
+
+    def _tell_truncated(self) -> None:
+        if self.marker.truncated and not self._told_truncated:
+            self._told_truncated = True
+            self._say(
+                f"{self.marker.log_id}: the engine truncated its own log (a `> /dev/stderr`?); "
+                "what it wrote between two looks may be lost, recording goes on: let it write "
+                "to >&2 or >> /dev/stderr"
             )
 
     def _say(self, text: str) -> None:
@@ -364,6 +375,7 @@ class _Recording:
                 self.take = Take(self.root, self.marker)
                 self.take.replay()
             totals = complete(self.take, "complete", self.notes)
+            self._tell_truncated()
         except Exception as error:  # the journal is kept, whatever it is
             self.notes.append(
                 f"{self.root}: the end of log {self.marker.log_id} is not committed "

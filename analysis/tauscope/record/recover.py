@@ -47,7 +47,7 @@ def _mend(root: Path, path: Path) -> list[str]:
             return []
         return [f"{path}: can't be read; import raw/{path.stem}.log by hand, then remove it"]
     log = journals.path_of(root, marker.log_id)
-    size = log.stat().st_size if log.exists() else 0
+    size = log.stat().st_size + marker.base if log.exists() else 0
     if markers.is_held(log):
         if size == marker.seen:
             return [_alive(marker, "nothing new since the last command")]
@@ -72,9 +72,10 @@ def _mend(root: Path, path: Path) -> list[str]:
         return notes
     if markers.path_of(root, marker.log_id).exists():
         return [_alive(marker, f"{totals.cycles} cycles are committed so far")]
+    end = ", which the engine had truncated" if marker.truncated else ""
     return [
         f"{marker.log_id}: its recording was cut short; recovered {totals.cycles} cycles, up to "
-        "the journal's end"
+        f"the journal's end{end}"
     ]
 
 

@@ -23,6 +23,9 @@ from tauscope.record.journal import BLOCK, Journal
 from tauscope.record.marker import Marker
 from tauscope.record.parts import Parts
 
+# A take over the past packs so often: what isn't packed is kept in memory, compressed.
+KEPT_BYTES = 64 << 20
+
 
 @dataclass(slots=True)
 class Totals:
@@ -43,6 +46,7 @@ class Take:
         marker.takes += 1
         markers.save(root, marker)
         self.journal = Journal(root, marker)
+        self._truncations = 0
         self.offset = 0
         self.waiting_bytes = 0
         self.rows = Rows()
@@ -61,8 +65,7 @@ class Take:
         `now`: seconds since the engine started.
         """
         block = self.journal.read(self.offset, BLOCK)
-        if block:
-            self._take_in(block, now)
+        self._take_in(block, now)
         return len(block)
 
     def replay(self) -> None:
@@ -71,19 +74,42 @@ class Take:
         Raises OSError or zstandard.ZstdError when its copy is broken.
         """
         for block in self.journal.blocks():
-            self._take_in(block, None)
-            self.parse()
+            self._parsed(block)
+        self._parsed(b"")
 
     def catch_up(self) -> None:
         """Take in and parse what came to the journal after all else."""
         while block := self.journal.read(self.offset, BLOCK):
-            self._take_in(block, None)
-            self.parse()
+            self._parsed(block)
+        self._parsed(b"")
+
+    def _parsed(self, block: bytes) -> None:
+        self._take_in(block, None)
+        self.parse()
+        if self.unpacked() >= KEPT_BYTES:
+            self.pack()
 
     def _take_in(self, block: bytes, now: float | None) -> None:
+        """Take in what was just read; packs all before it if the journal has it no more."""
+        if self.journal.truncations > self._truncations:
+            end = self.journal.base - self.offset
+            self._add(block[:end], now)
+            self.pack()
+            self.marker.truncated += self.journal.truncations - self._truncations
+            self.marker.base = self.journal.base
+            markers.save(self.root, self.marker)
+            self._truncations = self.journal.truncations
+            block = block[end:]
+        self._add(block, now)
+
+    def _add(self, block: bytes, now: float | None) -> None:
+        if not block:
+            return
         self._waiting.append(block)
         self.waiting_bytes += len(block)
         self.offset += len(block)
+        if (new := self.offset - self.marker.archived) > 0:
+            self.journal.keep(block[-new:])
         self._digest.update(block)
         self._dating.saw(block.count(b"\n"), now)
 
@@ -136,6 +162,12 @@ class Take:
             pl.lit(self._digest.hexdigest()).alias("raw_sha256"),
             pl.lit(self.offset, dtype=pl.Int64).alias("raw_bytes"),
         )
+        if marker.truncated:
+            runs = runs.with_columns(
+                pl.concat_list("facts", _truncated(marker.truncated, runs.schema["facts"])),
+                # What was written between two looks may be cycles that no one saw.
+                pl.lit(True).alias("hidden_cycles"),
+            )
         return apply_labels(runs, Labels(marker.workload, marker.arm, marker.prompt_id))
 
     def _labelled(self, requests: pl.DataFrame, output_hash: str | None) -> pl.DataFrame:
@@ -159,7 +191,12 @@ class Take:
 
     def pack(self) -> None:
         """Put what was taken in into the compressed copy. Raises OSError."""
-        self.journal.pack(self.offset)
+        self.journal.pack()
 
     def close(self) -> None:
         self.journal.close()
+
+
+def _truncated(times: int, dtype: pl.DataType) -> pl.Expr:
+    fact = [{"name": "journal_truncated", "value": str(times), "line": None}]
+    return pl.lit(pl.Series([fact], dtype=dtype)).first()
