@@ -141,8 +141,15 @@ def test_junit_tells_failures_from_errors(command: Command, tmp_path: Path) -> N
 def test_a_junit_file_that_can_not_be_written_is_one_line(command: Command, tmp_path: Path) -> None:
     pair = arms(tmp_path / "a"), arms(tmp_path / "b")
     code, _, err = command("check", *pair, "--junit", tmp_path / "no" / "out.xml")
-    assert code == 1
+    assert code == 3
     assert err.count("\n") == 1 and "name a file that can be written" in err
+
+
+def test_what_is_mistyped_is_no_loss(command: Command, tmp_path: Path) -> None:
+    base = arms(tmp_path / "a")
+    for wrong in (f"{base}:arm=none", tmp_path / "nowhere"):
+        assert command("check", base, wrong)[0] == 3
+        assert command("check", wrong, base)[0] == 3
 
 
 @pytest.mark.parametrize(("text", "value"), [("2%", 0.02), ("0.5 %", 0.005), (".1", 0.1)])

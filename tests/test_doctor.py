@@ -301,6 +301,12 @@ def test_nothing_to_examine_is_3(command: Command, store: Path) -> None:
     assert err.endswith("nothing to examine; import a log first\n")
 
 
+def test_what_is_not_there_is_no_finding(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "prose.log").write_text("nothing of ds4\n")
+    for target in ("nowhere", "prose.log"):
+        assert command("doctor", tmp_path / target)[0] == 3
+
+
 def test_a_log_is_examined_and_kept_nowhere(command: Command, corpus: Path) -> None:
     code, out, _ = command("doctor", corpus / "ds4-off-chat.log", "--json")
     assert code == 1

@@ -43,7 +43,8 @@ def doctor(
     from tauscope import catalog, places
     from tauscope import doctor as examining
 
-    with tempfile.TemporaryDirectory(prefix="tauscope-doctor-") as desk:
+    desk_of = tempfile.TemporaryDirectory(prefix="tauscope-doctor-")
+    with output.cant_tell(), desk_of as desk:
         if target is not None and Path(target).is_file():
             data = _imported(target, Path(desk))
             target = None  # its store is gone when the query could be asked again

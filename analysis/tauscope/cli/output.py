@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -375,6 +376,18 @@ def progress() -> Progress:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
+
+
+@contextlib.contextmanager
+def cant_tell() -> Iterator[None]:
+    """Let bad input exit 3: where 1 means that something was found, it must not mean that."""
+    try:
+        yield
+    except Problem as problem:
+        # One that asks for another try (a damaged log) stays what it is.
+        if type(problem) is not Problem or problem.code != 1:
+            raise
+        raise Problem(str(problem), 3) from None
 
 
 def mended(root: Path) -> None:

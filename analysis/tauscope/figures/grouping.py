@@ -14,13 +14,13 @@ DIMS = ("arm", "simulated", "machine", "model", "experiment")
 
 
 def ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in the order in which workloads are always shown, otherwise as they were."""
+    """Real rows before simulated ones, workloads as they are always shown, else as they were."""
     if rows.is_empty():
         return rows
     rank = {label: place for place, label in enumerate(palette.in_order(rows["workload"]))}
-    return rows.sort(
-        pl.col("workload").replace_strict(rank, return_dtype=pl.Int64), maintain_order=True
-    )
+    kinds = [pl.col("simulated").fill_null(False)] if "simulated" in rows.columns else []
+    place = pl.col("workload").replace_strict(rank, return_dtype=pl.Int64)
+    return rows.sort(*kinds, place, maintain_order=True)
 
 
 def keys(rows: pl.DataFrame) -> list[str]:
