@@ -188,3 +188,12 @@ def test_a_store_without_rows_has_no_rows(store: Path) -> None:
     data = opened(store)
     assert summary.rows(data) == []
     assert summary.rows(data, where={catalog.CYCLE_SQL: "margin > 3"}) == []
+
+
+def test_a_store_of_shadow_runs_says_what_it_is(command: Command, store: Path) -> None:
+    add_run(store, "a", [[cycle("fold", margin=1.0)] * 3], arm="shadow", workload="code")
+    code, _, err = command("metrics", "--traces", store)
+    assert code == 1
+    assert "only shadow runs are here" in err
+    (row,) = told(command, store, "--where", "arm=shadow")
+    assert row["cycles"] == 3

@@ -325,9 +325,12 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 def nothing(data: Catalog, of: str = "") -> Problem:
     """The problem that a selection is empty, with what could have been selected."""
-    from tauscope import metrics
+    from tauscope import metrics, schema
 
     there = metrics.clusters(data, ("workload", "arm"))
+    if there.is_empty() and not metrics.clusters(data, ["arm"], {"arm": schema.SHADOW}).is_empty():
+        return Problem(f"{of}only shadow runs are here, which measure a gate and are no arm to "
+                       "compare; --where arm=shadow shows them")  # fmt: skip
     if there.is_empty():
         return Problem(f"{of}no cycle, request or speed in these traces; import a log first")
     rows = metrics.in_order(there)
