@@ -22,7 +22,7 @@ from tauscope.ingest.lines import SLICE, Chunk, LineReader
 from tauscope.ingest.records import from_arrays, none
 
 # Slices a stretch: long enough for vectors, short enough for memory and overlap.
-STRETCH = 3
+STRETCH = 5
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ import zstandard
 from tauscope.errors import Problem
 from tauscope.ingest.unpack import unzstd
 
-BLOCK = 32 * 1024 * 1024
+# Large, for between two blocks the reading of lines stands still.
+BLOCK = 80 * 1024 * 1024
 _PACKED = re.compile(r"\.(gz|zst|zstd)$")
 # run.log.2 is older than run.log.1; run.log-20260801 is older than run.log-20260802.
 _ROTATED = re.compile(r"^(?P<base>.+?)(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8}(?:-\d+)?))$")
