@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,9 +148,9 @@ def import_log(
         tokens = tokens if tokens is not None else runs["tokens_exact"].max()
         max_tokens = max_tokens if max_tokens is not None else runs["max_tokens"].max()
     if found.kind == identity.NEW and not _is_kept(log, root):
-        _refuse_overlap(log, held, root)
+        twins.refuse_overlap(log, held, root)
     if found.kind in (identity.NEW, identity.GROWN):
-        _refuse_inside(log, held, root, found.log_id)
+        twins.refuse_inside(log, held, root, found.log_id)
     done = _parse(log, root, found, labels, tokens, max_tokens, beside, progress)
     if found.kind == identity.SAME and found.log_id in damaged:
         done.status = "restored"
@@ -178,31 +177,6 @@ def _relabelled(log: Log, root: Path, log_id: str, labels: Labels) -> Imported:
             done.notes = _taken_over(log, runs, changed)
     done.outcomes, done.emitted = stored_counts(root, changed)
     return done
-
-
-def _refuse_overlap(log: Log, held: pl.DataFrame, root: Path) -> None:
-    """Raises Problem for a rotated log whose start is the middle of one that is there."""
-    shared = twins.overlap(log, held, root)
-    if shared is None:
-        return
-    log_id, size = shared
-    files = " ".join(shlex.quote(str(part)) for part in log.parts)
-    raise Problem(
-        f"{log.name}: its first {size} bytes are in the store already, inside log {log_id}; they "
-        "would count twice. Bring in what is new alone, from plain files with: "
-        f"cat {files} | tail -c +{size + 1} | tauscope import -"
-    )
-
-
-def _refuse_inside(log: Log, held: pl.DataFrame, root: Path, own: str) -> None:
-    """Raises Problem for a rotation of which a later part is in the store by itself."""
-    part = twins.inside(log, held, root, own)
-    if part is not None:
-        log_id, source = part
-        raise Problem(
-            f"{log.name}: log {log_id} ({source}) is in the store already and is a later part of "
-            "it; its cycles would count twice. Bring in the parts that are not there alone"
-        )
 
 
 def _taken_over(log: Log, before: pl.DataFrame, after: pl.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import zstandard
 
+from tauscope.errors import Problem
 from tauscope.ingest import identity
 from tauscope.ingest.source import Log, family
 
@@ -82,6 +84,31 @@ def _head(raw: Path | None, size: int) -> bytes:
         return next(identity.unpacked(raw, size), b"")[:size] if raw else b""
     except (OSError, zstandard.ZstdError):
         return b""
+
+
+def refuse_overlap(log: Log, held: pl.DataFrame, root: Path) -> None:
+    """Raises Problem for a rotated log whose start is the middle of one that is there."""
+    shared = overlap(log, held, root)
+    if shared is None:
+        return
+    log_id, size = shared
+    files = " ".join(shlex.quote(str(part)) for part in log.parts)
+    raise Problem(
+        f"{log.name}: its first {size} bytes are in the store already, inside log {log_id}; they "
+        "would count twice. Bring in what is new alone, from plain files with: "
+        f"cat {files} | tail -c +{size + 1} | tauscope import -"
+    )
+
+
+def refuse_inside(log: Log, held: pl.DataFrame, root: Path, own: str) -> None:
+    """Raises Problem for a rotation of which a later part is in the store by itself."""
+    part = inside(log, held, root, own)
+    if part is not None:
+        log_id, source = part
+        raise Problem(
+            f"{log.name}: log {log_id} ({source}) is in the store already and is a later part of "
+            "it; its cycles would count twice. Bring in the parts that are not there alone"
+        )
 
 
 def overlap(log: Log, held: pl.DataFrame, root: Path) -> tuple[str, int] | None:
