@@ -151,7 +151,9 @@ def test_only_labels_are_cut(command: Command, store: Path) -> None:
 
 def test_a_wide_row_becomes_a_block(command: Command, store: Path) -> None:
     pair(store, "a", 60.0, 50.0)
-    code, out, _ = command("sql", "SELECT * FROM cycles WHERE arm = 'off' LIMIT 2", "--traces", store)
+    code, out, _ = command(
+        "sql", "SELECT * FROM cycles WHERE arm = 'off' LIMIT 2", "--traces", store
+    )
     assert code == 0
     assert re.findall(r"(?m)^row \d$", out) == ["row 1", "row 2"]
     assert re.search(r"(?m)^  wall_ms +60$", out)
