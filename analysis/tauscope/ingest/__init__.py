@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tauscope.ingest.parser import BLOCK, Batch, LogParser
+from tauscope.ingest.parser import Batch, LogParser
 
-__all__ = ["BLOCK", "Batch", "LogParser"]
+__all__ = ["Batch", "LogParser"]

@@ -19,8 +19,6 @@ from tauscope.ingest.requests import Requests
 from tauscope.ingest.scanner import Scan, Scanner
 from tauscope.schema import CYCLES, REFUSED, REQUESTS, RUNS, Table, conform, empty
 
-# What a caller should read at a time: large enough for speed, small enough for memory.
-BLOCK = 64 << 20
 # Records that show an engine at work: a start-up line after one begins another run.
 ACTIVITY = assemble.CYCLE_RULES | pl.col("rule").is_in(
     [int(Rule.SPEED), int(Rule.SERVER), int(Rule.TRACE)]

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import zstandard
 
+from tauscope.ingest import identity
 from tauscope.record import marker as markers
 from tauscope.record.marker import Marker
 
@@ -216,10 +217,7 @@ def kept_blocks(root: Path, name: str, size: int = BLOCK) -> Iterator[bytes]:
         finally:
             journal.close()
         return
-    with (root / name).open("rb") as handle:
-        reader = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-        while block := reader.read(size):
-            yield block
+    yield from identity.unpacked(root / name, size)
 
 
 def punch(descriptor: int, offset: int, length: int) -> None:

@@ -16,7 +16,8 @@ from rich.text import Text
 from tauscope import catalog, speedup
 from tauscope.cli import output
 from tauscope.errors import Problem
-from tauscope.ingest import BLOCK, LogParser
+from tauscope.ingest import LogParser
+from tauscope.ingest.source import BLOCK
 from tauscope.record.live import WINDOW_S, Gauge, Sums
 
 if TYPE_CHECKING:
