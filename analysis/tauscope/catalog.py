@@ -24,7 +24,7 @@ import pyarrow as pa
 from tauscope import comments, damage, places, schema, store
 from tauscope.errors import Problem
 from tauscope.record import marker
-from tauscope.texts import sql_text
+from tauscope.texts import filled, sql_text
 
 # Columns by which rows may be picked and grouped: what is known of a run or a request.
 DIMENSIONS = (
@@ -161,9 +161,9 @@ class Catalog:
             if [s.type for s in statements] != [duckdb.StatementType.SELECT]:
                 raise Problem("--where: give one condition, as in workload = 'code'")
             try:
-                self.con.execute(f"EXPLAIN SELECT 1 FROM asked WHERE (\n{text}\n)")
+                self.con.execute(f"EXPLAIN SELECT 1 FROM asked_rows WHERE (\n{text}\n)")
             except duckdb.BinderException:
-                self.con.execute(f"EXPLAIN SELECT 1 FROM cycles_asked WHERE (\n{text}\n)")
+                self.con.execute(f"EXPLAIN SELECT 1 FROM cycles_asked_rows WHERE (\n{text}\n)")
                 return CYCLE_SQL
         except duckdb.Error as error:
             raise _problem("--where", error) from error
@@ -204,33 +204,29 @@ def _views() -> str:
     asked = {*requests, *labels, *(name for name in runs if name not in cycles)}
     parts = {
         # What a run says of all of its cycles gives way to what each says of itself.
-        "{of_requests}": ", ".join(n for n in runs if n in {*labels, *requests, *cycles}),
-        "{of_cycles}": ", ".join(name for name in cycles if name in asked),
-        "{request_sums}": request_sums(),
+        "of_requests": ", ".join(n for n in runs if n in {*labels, *requests, *cycles}),
+        "of_cycles": ", ".join(name for name in cycles if name in asked),
+        "request_sums": request_sums(),
+        "drift": filled("drift", {"where": "TRUE"}),
     }
-    text = sql_text("views")
-    for name, part in parts.items():
-        text = text.replace(name, part)
-    return text
+    return filled("views", parts)
 
 
 def request_sums(also: Sequence[str] = (), condition: str = "") -> str:
-    """A SELECT of request_sums; `also` splits them by columns of cycles_asked.
+    """A SELECT of request_sums; `also` splits them by columns of cycles_asked_rows.
 
     With either, only what cycles say is left: a request's own times and tokens are those of
     all its cycles.
     """
-    chosen = f"(SELECT * FROM cycles_asked WHERE {condition or 'TRUE'})"
+    chosen = f"(SELECT * FROM cycles_asked_rows WHERE {condition or 'TRUE'})"
     split = bool(also or condition)
     parts = {
-        "{also}": "".join(f"{name}, " for name in also),
-        "{same}": "".join(f" AND w.{name} IS NOT DISTINCT FROM s.{name}" for name in also),
-        "{cycles}": chosen if split else "cycle_rows",
-        "{which}": "LEFT" if split else "FULL",
+        "also": "".join(f"{name}, " for name in also),
+        "same": "".join(f" AND w.{name} IS NOT DISTINCT FROM s.{name}" for name in also),
+        "cycles": chosen if split else "cycle_rows",
+        "which": "LEFT" if split else "FULL",
     }
-    text = re.sub(r"(?m)^--.*\n", "", sql_text("request_sums")).strip()
-    for name, part in parts.items():
-        text = text.replace(name, part)
+    text = filled("request_sums", parts)
     if not split:
         return text
     return (
@@ -312,7 +308,7 @@ def selection(
             # By the keys of its requests, so that it means the same over every view.
             conditions.append(
                 "(run_id, COALESCE(request_id, -1)) IN (\n"
-                f"SELECT (run_id, COALESCE(request_id, -1)) FROM asked WHERE (\n{value}\n))"
+                f"SELECT (run_id, COALESCE(request_id, -1)) FROM asked_rows WHERE (\n{value}\n))"
             )
             continue
         if column == CYCLE_SQL:

@@ -53,4 +53,4 @@ def of_cycles(name: str) -> bool:
 def cycles(names: Iterable[str]) -> str:
     """The view of cycles that has all of these columns: the narrow one where it will do."""
     narrow = _of(schema.CYCLES) | frozenset(catalog.DIMENSIONS) | {catalog.SQL}
-    return "cycles" if set(names) <= narrow else "cycles_asked"
+    return "cycles" if set(names) <= narrow else "cycles_asked_rows"

@@ -17,8 +17,7 @@ VIEWS = {
     "facts": "what the log says of a run, each fact with its line",
     "unfit_lines": "the first lines of a run that look like speculation but fit no shape",
     "warmup": "first cycles of a run that stay out of time ratios",
-    "asked": "each request, and each run with request_id NULL, with all columns of both",
-    "cycles_asked": "each cycle with all columns of its request and run beside",
+    "drifts": "how the cost of a path moved in the course of a run, or of an experiment's arm",
     "request_sums": "numerators and denominators of each metric, summed over a request",
 }
 # Columns that a view adds to the stored ones.

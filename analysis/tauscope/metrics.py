@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import catalog, columns, schema, stats, within
+from tauscope import catalog, columns, schema, stats, texts, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,11 @@ def clusters(
         for end in ("num", "den")
     )
     cell = "".join(f"{name}, " for name in by if name not in ("arm", "run_id", "request_id"))
-    text = catalog.sql_text("clusters").replace("{dims}", dims).replace("{sums}", sums)
-    text = text.replace("{sums_of}", _sums_of({*by, *where} - {catalog.SQL}, chosen))
-    text = text.replace("{cell}", cell)
-    return data.run(text.replace("{where}", condition), "clusters", params)
+    parts = {
+        "dims": dims, "sums": sums, "cell": cell, "where": condition,
+        "sums_of": _sums_of({*by, *where} - {catalog.SQL}, chosen),
+    }  # fmt: skip
+    return data.run(texts.filled("clusters", parts), "clusters", params)
 
 
 def _without_shadow(where: Mapping[str, Any], chosen: str) -> str:
@@ -109,7 +110,7 @@ def _sums_of(names: set[str], chosen: str) -> str:
         return "request_sums"
     return (
         f"(SELECT s.*, {', '.join(f'a.{name}' for name in lacking)} FROM request_sums AS s "
-        "LEFT JOIN asked AS a ON a.run_id = s.run_id "
+        "LEFT JOIN asked_rows AS a ON a.run_id = s.run_id "
         "AND a.request_id IS NOT DISTINCT FROM s.request_id)"
     )
 
@@ -262,8 +263,8 @@ def cycle_values(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFram
     to a sum is not written a second time.
     """
     condition, params = catalog.selection(where, columns.known)
-    text = catalog.sql_text("cycle_values").replace("{where}", condition)
-    return data.run(text.replace("{cycles}", columns.cycles(where)), "cycle_values", params)
+    parts = {"where": condition, "cycles": columns.cycles(where)}
+    return data.run(texts.filled("cycle_values", parts), "cycle_values", params)
 
 
 def acceptance_at(
@@ -278,13 +279,10 @@ def acceptance_at(
     condition, params = catalog.selection(where, columns.known)
     condition += _without_shadow(where, where.get(catalog.CYCLE_SQL, ""))
     parts = {
-        "{dims}": ", ".join(by),
-        "{of_depths}": ", ".join(f"depths.{name}" for name in by),
-        "{same}": " AND ".join(f"depths.{n} IS NOT DISTINCT FROM bets.{n}" for n in by),
-        "{cycles}": columns.cycles({**where, **dict.fromkeys(by)}),
-        "{where}": condition,
+        "dims": ", ".join(by),
+        "of_depths": ", ".join(f"depths.{name}" for name in by),
+        "same": " AND ".join(f"depths.{n} IS NOT DISTINCT FROM bets.{n}" for n in by),
+        "cycles": columns.cycles({**where, **dict.fromkeys(by)}),
+        "where": condition,
     }
-    text = catalog.sql_text("acceptance_at")
-    for name, part in parts.items():
-        text = text.replace(name, part)
-    return data.run(text, "acceptance_at", params)
+    return data.run(texts.filled("acceptance_at", parts), "acceptance_at", params)

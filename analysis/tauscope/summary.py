@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from tauscope import arms, catalog, metrics, speedup, turns
+from tauscope import arms, catalog, metrics, schema, speedup, turns
 
 # Of a row of speedup.table, what goes with a row of metrics.
 _GAINS = (
@@ -60,11 +60,9 @@ def compared(data: catalog.Catalog, where: Mapping[str, Any]) -> pl.DataFrame:
     cell = [*speedup.CELL, "arm"]
     gains = speedup.table(data, where)
     pairs = speedup.flips(gains)
-    sides = pl.concat(
-        [pairs.rename({"gains": "workload", "loses": "flips"}),
-         pairs.rename({"loses": "workload", "gains": "flips"}).select(
-             pairs.rename({"gains": "workload", "loses": "flips"}).columns)]
-    ).group_by(cell, maintain_order=True).agg("flips")  # fmt: skip
+    both = [pairs.rename({one: "workload", other: "flips"})
+            for one, other in (("gains", "loses"), ("loses", "gains"))]  # fmt: skip
+    sides = pl.concat(both, how="diagonal").group_by(cell, maintain_order=True).agg("flips")
     steps = costs.table(costs.each(data, where)).select(*cell, *_STEPS)
     whole = turns.table(data, where).select(*cell, *_TURNS).rename(_TURNS)
     for more in (sides, steps, whole):
@@ -94,7 +92,7 @@ def _of(row: Mapping[str, Any], keys: Sequence[str], gains: pl.DataFrame) -> dic
     nothing = dict.fromkeys((*_GAINS, *_STEPS, *_TURNS.values()))
     nothing |= {"reasons": [], "remarks": [], "flips": []}
     if row["arm"] in arms.UNTREATED:
-        return {**nothing, "speedup_why": _REFERENCE if row["arm"] == "off" else None}
+        return {**nothing, "speedup_why": _REFERENCE if row["arm"] == schema.OFF else None}
     if not {"workload"} <= set(keys) <= {*speedup.CELL, "arm"}:
         return {**nothing, "speedup_why": _PARTS}
     same = pl.all_horizontal(pl.col(n).eq_missing(pl.lit(row[n])) for n in keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -19,3 +20,12 @@ def sql_text(name: str) -> str:
     if "{measures}" in text and name != "measures":
         text = text.replace("{measures}", re.sub(r"(?m)^--.*\n", "", sql_text("measures")).strip())
     return text
+
+
+def filled(name: str, parts: Mapping[str, str]) -> str:
+    """The text of sql/<name>.sql, without its opening comment, with `parts` at {their names}.
+
+    All in one go: braces within a part, which may be a user's condition, are left alone.
+    """
+    text = re.sub(r"\A(?:--.*\n)+", "", sql_text(name)).strip()
+    return re.sub(r"\{(\w+)\}", lambda place: parts.get(place[1], place[0]), text)

@@ -1,6 +1,7 @@
 -- Question: what does a store hold, with every label in place?
--- Grain: one view a table; `asked` has one row a request, and one a run (request_id NULL), with
--- all columns of both, `cycles_asked` the same beside every cycle: for conditions and groups.
+-- Grain: one view a table; `asked_rows` has one row a request, and one a run (request_id NULL),
+-- with all columns of both, `cycles_asked_rows` the same beside every cycle: for conditions and
+-- groups.
 -- The relations run_rows, request_rows, cycle_rows and refused_rows are the files as
 -- they are, cast to the schema; these views add the labels and the sums.
 
@@ -75,7 +76,7 @@ SELECT run_id, COALESCE(MIN(cycle) FILTER (excess < 1.05), 0) AS warmup_cycles
 FROM early
 GROUP BY run_id;
 
-CREATE VIEW asked AS
+CREATE VIEW asked_rows AS
 WITH keys AS (
   SELECT run_id, request_id FROM request_rows
   UNION ALL
@@ -92,11 +93,14 @@ FROM keys AS k
 LEFT JOIN request_rows AS q USING (run_id, request_id)
 LEFT JOIN run_rows AS r USING (run_id);
 
-CREATE VIEW cycles_asked AS
+CREATE VIEW cycles_asked_rows AS
 SELECT c.*, a.* EXCLUDE ({of_cycles})
 FROM cycle_rows AS c
-LEFT JOIN asked AS a
+LEFT JOIN asked_rows AS a
   ON a.run_id = c.run_id AND a.request_id IS NOT DISTINCT FROM c.request_id;
 
 CREATE VIEW request_sums AS
 {request_sums};
+
+CREATE VIEW drifts AS
+{drift};
