@@ -199,3 +199,14 @@ def test_texts_name_queries_that_exist() -> None:
     named = set(re.findall(r"analysis/queries/\w+\.sql", texts))
     assert named
     assert all((ROOT / name).is_file() for name in named)
+
+
+def test_codes_tell_the_cause_that_the_row_has(command: Command, store: Path) -> None:
+    """One prompt has no interval, and it is known that this off arm drafts."""
+    for arm, ms in (("off", 1000.0), ("mtp2", 900.0)):
+        made = [{"prompt_id": "p", "generated_tokens": 100, "decode_ms": ms}]
+        add_run(store, arm, [[]], made, arm=arm, workload="code", baseline_drafts=True)
+    _, _, err = command("metrics", "--traces", store)
+    assert "  interval: no interval: fewer than two prompts in both arms\n" in err
+    assert "  baseline: the off arm drafts\n" in err
+    assert "includes no change" not in err

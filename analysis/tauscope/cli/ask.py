@@ -180,7 +180,7 @@ def _remarks(gains: pl.DataFrame, flips: pl.DataFrame, pooled: pl.DataFrame) -> 
     for row in gains.iter_rows(named=True):
         for remark in row["remarks"]:
             said.setdefault(remark, []).append(f"{row['workload']}/{row['arm']}")
-    lines = output.codes(gains["reasons"])
+    lines = output.codes(gains)
     lines += [f"  {output.listed(who)}: {remark}" for remark, who in said.items()]
     shared = [name for name in flips.columns if name not in ("gains", "loses")]
     beside, _ = output.apart(gains, ["workload", "arm"])

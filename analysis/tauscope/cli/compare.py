@@ -121,7 +121,7 @@ def _tables(found: Comparison) -> list[Any]:
     def key(row: dict[str, Any]) -> list[str]:
         return [_name(row), *output.which(row, beside)]
 
-    speed, notes = [], output.codes(found.speedups["failed"])
+    speed, notes = [], output.codes(found.speedups, "failed")
     for row in found.speedups.iter_rows(named=True):
         part = most.get(tuple(row[name] for name in pasted.KEY))
         moved = f"{part['about']} {part['moved']:+.2f} ms/token" if part else "–"

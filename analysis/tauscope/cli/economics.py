@@ -190,7 +190,7 @@ def _cost_tables(frames: dict[str, pl.DataFrame]) -> list[Any]:
             for r in frames["modelled"].iter_rows(named=True)
         ),
     )]  # fmt: skip
-    shown += output.codes(frames["modelled"]["reasons"])
+    shown += output.codes(frames["modelled"])
     shown += _flagged(frames["course"])
     said: dict[str, list[str]] = {}
     for r in known.iter_rows(named=True):

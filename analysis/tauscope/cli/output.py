@@ -201,12 +201,17 @@ def counted(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
 
 
-def codes(found: Iterable[Iterable[str]]) -> list[str]:
-    """What the reasons of verdicts mean that stand in a table as one word, each once."""
+def codes(rows: pl.DataFrame, column: str = "reasons") -> list[str]:
+    """What the reasons that stand in a table as one word mean in its rows, each once."""
     from tauscope.figures import words
 
-    names = dict.fromkeys(name for reasons in found for name in reasons)
-    return [f"  {name}: {words.REASONS[name]}" for name in names if name in words.REASONS]
+    said = dict.fromkeys(
+        f"  {name}: {words.reasons([name], row)}"
+        for row in rows.iter_rows(named=True)
+        for name in row[column]
+        if name in words.REASONS
+    )
+    return list(said)
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:
